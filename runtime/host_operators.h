@@ -72,9 +72,11 @@ int onnx2halide_insert_axes(onnx2halide_session* session, const char* node, cons
 int onnx2halide_remove_axes(onnx2halide_session* session, const char* node, const halide_buffer_t* shape,
                             const halide_buffer_t* axes, onnx2halide_result shorter);
 
-/* OneHotEncoder (ai.onnx.ml) with zeros = 0: float32, with a new last axis that holds a 1 at the index of the element's
- * category, the last of equal ones. Categories are int64 or strings. Fails for an element that is not a category. */
-int onnx2halide_one_hot(onnx2halide_session* session, const char* node, int is_string, const halide_buffer_t* x,
-                        const halide_buffer_t* categories, onnx2halide_result result);
+/* OneHotEncoder (ai.onnx.ml) with zeros = 0, of int64, strings, float or double: float32, with a new last axis of
+ * `width` elements, of which the one at columns[i] is 1 if the element is categories[i]. Categories, int64 or strings,
+ * are in ascending order. Fails for an element that is not a category. */
+int onnx2halide_one_hot(onnx2halide_session* session, const char* node, int is_string, int64_t width,
+                        const halide_buffer_t* x, const halide_buffer_t* categories, const halide_buffer_t* columns,
+                        onnx2halide_result result);
 
 #endif

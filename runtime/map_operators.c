@@ -48,19 +48,6 @@ static const onnx2halide_item* map_in(const onnx2halide_session* session, const 
     return onnx2halide_items_of(session, *(const int64_t*)tensor->host);
 }
 
-/* The index of the first number in ascending order that is not less than `number`. */
-static int64_t first_from(const int64_t* ascending, int64_t count, int64_t number) {
-    int64_t low = 0, high = count;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (ascending[middle] < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 int onnx2halide_row_of_map(onnx2halide_session* session, const char* node, const halide_buffer_t* map,
                            const halide_buffer_t* words, const halide_buffer_t* columns, onnx2halide_result result) {
     (void)node;
@@ -73,7 +60,7 @@ int onnx2halide_row_of_map(onnx2halide_session* session, const char* node, const
     memset(to, 0, (size_t)count * bytes);
     for (int64_t i = 0; i < items[0].dims[0]; ++i) {
         const unsigned char* value = (const unsigned char*)items[1].data + (size_t)i * bytes;
-        for (int64_t word = first_from(own, count, keys[i]); word < count && own[word] == keys[i]; ++word)
+        for (int64_t word = onnx2halide_first_from(own, count, keys[i]); word < count && own[word] == keys[i]; ++word)
             memcpy(to + (size_t)((const int64_t*)columns->host)[word] * bytes, value, bytes);
     }
     return 0;

@@ -15,16 +15,18 @@ static int category_of(const halide_buffer_t* x, int64_t i, int64_t* category) {
         *category = is_known ? (int64_t)real : 0;
         return is_known;
     }
-    *category = x->type.bits == 64 ? ((const int64_t*)x->host)[i] : ((const int32_t*)x->host)[i];
+    *category = ((const int64_t*)x->host)[i];
     return 1;
 }
 
-/* The last index of an element among the categories; -1 if it is not one of them. */
-static int64_t place_of(const halide_buffer_t* x, int64_t i, const halide_buffer_t* categories) {
-    int64_t category, place = categories->dim[0].extent;
+/* The column of an element's category; -1 if it is not a category. */
+static int64_t column_of(const halide_buffer_t* x, int64_t i, const halide_buffer_t* categories,
+                         const halide_buffer_t* columns) {
+    const int64_t *known = (const int64_t*)categories->host, count = categories->dim[0].extent;
+    int64_t category;
     if (!category_of(x, i, &category)) return -1;
-    while (--place >= 0 && ((const int64_t*)categories->host)[place] != category) continue;
-    return place;
+    const int64_t place = onnx2halide_first_from(known, count, category);
+    return place < count && known[place] == category ? ((const int64_t*)columns->host)[place] : -1;
 }
 
 static int fail_on_unknown(onnx2halide_session* session, const char* node, int is_string, const halide_buffer_t* x,
@@ -42,20 +44,20 @@ static int fail_on_unknown(onnx2halide_session* session, const char* node, int i
                             node, element);
 }
 
-int onnx2halide_one_hot(onnx2halide_session* session, const char* node, int is_string, const halide_buffer_t* x,
-                        const halide_buffer_t* categories, onnx2halide_result result) {
-    const int64_t columns = categories->dim[0].extent;
+int onnx2halide_one_hot(onnx2halide_session* session, const char* node, int is_string, int64_t width,
+                        const halide_buffer_t* x, const halide_buffer_t* categories, const halide_buffer_t* columns,
+                        onnx2halide_result result) {
     const int64_t count = onnx2halide_element_count(x);
     int64_t dims[ONNX2HALIDE_MAX_RANK + 1];
     float* to = NULL;
     onnx2halide_get_dims(x, dims);
-    dims[x->dimensions] = columns;
+    dims[x->dimensions] = width;
     RUN(onnx2halide_make_result(session, result, x->dimensions + 1, dims, (void**)&to));
-    if (count > 0) memset(to, 0, (size_t)(count * columns) * sizeof *to);
+    if (count > 0) memset(to, 0, (size_t)(count * width) * sizeof *to);
     for (int64_t i = 0; i < count; ++i) {
-        const int64_t place = place_of(x, i, categories);
-        if (place < 0) return fail_on_unknown(session, node, is_string, x, i);
-        to[i * columns + place] = 1;
+        const int64_t column = column_of(x, i, categories, columns);
+        if (column < 0) return fail_on_unknown(session, node, is_string, x, i);
+        to[i * width + column] = 1;
     }
     return 0;
 }

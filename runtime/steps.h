@@ -60,6 +60,19 @@ static inline int64_t onnx2halide_element_count(const halide_buffer_t* tensor) {
     return (int64_t)(onnx2halide_tensor_bytes(tensor) / onnx2halide_element_bytes(tensor));
 }
 
+/* The index of the first number in ascending order that is not less than `number`. */
+static inline int64_t onnx2halide_first_from(const int64_t* ascending, int64_t count, int64_t number) {
+    int64_t low = 0, high = count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        if (ascending[middle] < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 /* A result of a host operator. With a slot, the operator determines its shape and it is on the heap; with slot -1 its
  * memory and shape are set already. Tensor -1: the result is not used. */
 typedef struct onnx2halide_result {

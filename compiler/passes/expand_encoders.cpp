@@ -20,19 +20,51 @@ Value* lookup(NodeReplacement& replacement, Value* input, const Encoding& encodi
                            {}, "onnx2halide");
 }
 
-/// Looks up the number of each element's category and compares it with all numbers.
-Value* one_hot(NodeReplacement& replacement, const Node& node, StringTable& strings) {
-    const Constant categories = read_categories(node, strings);
-    const int64_t count = categories.elements();
-    std::vector<int64_t> numbers(count);
+/// Adds a call of a function of the runtime, whose errors name the model's node.
+Value* call_host(NodeReplacement& replacement, const Node& node, const std::string& op, std::vector<Value*> inputs,
+                 NodeReplacement::Attributes attributes = {}) {
+    Value* result = replacement.add(op, 1, std::move(inputs), std::move(attributes), "onnx2halide");
+    result->producer->origin = node.label();
+    return result;
+}
+
+Value* cast(NodeReplacement& replacement, Value* x, ElementType to) {
+    if (x->checked_type().element == to) return x;
+    return replacement.add("Cast", 13, {x}, {{"to", static_cast<int64_t>(to)}});
+}
+
+/// From each category to its column. Of equal categories the last one counts.
+Encoding columns_of(const Constant& categories) {
+    std::vector<int64_t> numbers(categories.elements());
     std::iota(numbers.begin(), numbers.end(), 0);
     Node encoder;
     encoder.attributes = {{"keys_tensor", categories}, {"values_int64s", numbers}};
+    StringTable strings;
+    return read_encoding(encoder, strings);
+}
 
+/// OneHotEncoder with zeros = 0, whose message for an unknown float needs the float.
+Value* one_hot_of_known(NodeReplacement& replacement, const Node& node, const Constant& categories) {
+    using enum ElementType;
     Value* element = node.inputs.at(0);
-    if (element->checked_type().element != categories.element)
-        element = replacement.add("Cast", 13, {element}, {{"to", static_cast<int64_t>(ElementType::int64)}});
-    Value* number = lookup(replacement, element, read_encoding(encoder, strings));
+    const ElementType own = element->checked_type().element;
+    if (own != string && own != float64) element = cast(replacement, element, is_float(own) ? float32 : int64);
+    const Encoding columns = columns_of(categories);
+    return call_host(replacement, node, "OneHotOfKnown",
+                     {element, replacement.add("keys", columns.keys), replacement.add("columns", columns.values)},
+                     {{"columns", categories.elements()}});
+}
+
+/// Looks up the number of each element's category and compares it with all numbers.
+Value* one_hot(NodeReplacement& replacement, const Node& node, StringTable& strings) {
+    const Constant categories = read_categories(node, strings);
+    if (node.integer("zeros", 1) == 0) return one_hot_of_known(replacement, node, categories);
+    const int64_t count = categories.elements();
+    std::vector<int64_t> numbers(count);
+    std::iota(numbers.begin(), numbers.end(), 0);
+
+    Value* element = cast(replacement, node.inputs.at(0), categories.element);
+    Value* number = lookup(replacement, element, columns_of(categories));
     Value* column = replacement.add("Unsqueeze", 11, {number}, {{"axes", std::vector<int64_t>{-1}}});
     return replacement.add("Equal", 13, {column, replacement.add("numbers", ElementType::int64, {count}, numbers)});
 }
@@ -44,8 +76,7 @@ Value* encode(NodeReplacement& replacement, const Node& node, StringTable& strin
 Value* vectorise(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     const Ngrams ngrams = read_ngrams(node, strings);
     Value* items = node.inputs.at(0);
-    if (items->checked_type().element == ElementType::int32)
-        items = replacement.add("Cast", 13, {items}, {{"to", static_cast<int64_t>(ElementType::int64)}});
+    if (items->checked_type().element == ElementType::int32) items = cast(replacement, items, ElementType::int64);
     return replacement.add("WeighNgrams", 1,
                            {items, replacement.add("pool", ngrams.pool), replacement.add("lengths", ngrams.lengths),
                             replacement.add("columns", ngrams.columns),
@@ -54,13 +85,6 @@ Value* vectorise(NodeReplacement& replacement, const Node& node, StringTable& st
                             {"max_skip_count", node.integer("max_skip_count")},
                             {"columns", ngrams.column_count}},
                            "onnx2halide");
-}
-
-/// Adds a call of a function of the runtime, whose errors name the model's node.
-Value* call_host(NodeReplacement& replacement, const Node& node, const std::string& op, std::vector<Value*> inputs) {
-    Value* result = replacement.add(op, 1, std::move(inputs), {}, "onnx2halide");
-    result->producer->origin = node.label();
-    return result;
 }
 
 Value* zip_map(NodeReplacement& replacement, const Node& node, StringTable& strings) {

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "ops/composite.h"
 #include "ops/constant_rows.h"
 #include "ops/families.h"
 #include "ops/host_node.h"
@@ -110,17 +109,7 @@ public:
     }
 };
 
-/// The type of OneHotEncoder's result for x.
-TensorType one_hot_type(const TensorType& x, const TensorType& categories) {
-    if ((x.element == string) != (categories.element == string))
-        throw CompileError("categories have type {}, but input 0 has {}", info(categories.element).name,
-                           info(x.element).name);
-    std::vector<Dim> shape = x.shape;
-    shape.push_back(categories.shape[0]);
-    return {float32, shape};
-}
-
-/// OneHotEncoder, likewise.
+/// OneHotEncoder, likewise. It becomes comparisons with the categories or, with zeros = 0, OneHotOfKnown.
 class OneHotEncoder : public ReplacedNode {
 public:
     using ReplacedNode::ReplacedNode;
@@ -128,39 +117,33 @@ public:
 
     std::vector<TensorType> infer() const override {
         StringTable strings;
-        return {one_hot_type(in(0), read_categories(node_, strings).type())};
+        const Constant categories = read_categories(node_, strings);
+        if ((in(0).element == string) != (categories.element == string))
+            throw CompileError("categories have type {}, but input 0 has {}", info(categories.element).name,
+                               info(in(0).element).name);
+        std::vector<Dim> shape = in(0).shape;
+        shape.push_back(categories.elements());
+        return {TensorType(float32, shape)};
     }
 };
 
-/// OneHotEncoder that fails on values which are not categories: the compiler's own operator, a function in
-/// runtime/one_hot.c. Input 1 holds the categories.
+/// OneHotEncoder that fails on elements which are not categories: the compiler's own operator, a function in
+/// runtime/one_hot.c. Inputs 1 and 2 are the keys and values of an Encoding, from categories to columns.
 class OneHotOfKnown : public HostNode {
 public:
     using HostNode::HostNode;
     bool takes_strings() const override { return true; }
 
-    std::vector<TensorType> infer() const override { return {one_hot_type(in(0), in(1))}; }
-    HostCall host_call() const override { return {"onnx2halide_one_hot", {in(0).element == string ? "1" : "0"}, 2}; }
+    std::vector<TensorType> infer() const override {
+        std::vector<Dim> shape = in(0).shape;
+        shape.push_back(node_.integer("columns"));
+        return {TensorType(float32, shape)};
+    }
+    HostCall host_call() const override {
+        return {
+            "onnx2halide_one_hot", {in(0).element == string ? "1" : "0", fmt::to_string(node_.integer("columns"))}, 3};
+    }
 };
-
-std::vector<Value*> expand_one_hot_of_known(CompositeBuilder& builder) {
-    const Node& node = builder.node();
-    const std::vector<std::string> texts = node.strings("cats_strings");
-    Value* categories = texts.empty() ? builder.constant("categories", row_of(int64, node.integers("cats_int64s")))
-                                      : builder.constant("categories", {static_cast<int64_t>(texts.size())}, texts);
-    return {builder.add("columns", {"OneHotOfKnown", 1, {builder.input(0), categories}, {}, own_domain})};
-}
-
-/// OneHotEncoder with zeros = 0.
-class StrictOneHotEncoder : public Composite {
-public:
-    explicit StrictOneHotEncoder(const Node& node) : Composite(node, expand_one_hot_of_known) {}
-    bool takes_strings() const override { return true; }
-};
-
-std::unique_ptr<NodeGenerator> make_one_hot_encoder(const Node& node) {
-    return node.integer("zeros", 1) == 0 ? make<StrictOneHotEncoder>(node) : make<OneHotEncoder>(node);
-}
 
 /// Replaces each element of input 0 by the value of its key: the compiler's own operator. Its further inputs are the
 /// constants of an Encoding.
@@ -242,7 +225,7 @@ Encoding read_encoding(const Node& node, StringTable& strings) {
 std::vector<Operator> encoder_operators() {
     return {{"LabelEncoder", 1, make<LabelEncoder>, "ai.onnx.ml"},
             {"CategoryMapper", 1, make<LabelEncoder>, "ai.onnx.ml"},
-            {"OneHotEncoder", 1, make_one_hot_encoder, "ai.onnx.ml"},
+            {"OneHotEncoder", 1, make<OneHotEncoder>, "ai.onnx.ml"},
             {"OneHotOfKnown", 1, make<OneHotOfKnown>, own_domain},
             {"Lookup", 1, make<Lookup>, own_domain}};
 }

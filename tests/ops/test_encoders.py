@@ -122,6 +122,17 @@ def test_one_hot_of_known(categories, elements, dtype, unknown, text):
         assert f"(ai.onnx.ml.OneHotEncoder): input 0 has the element {text}, expected a category" in str(error.value)
 
 
+NARROW = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "float16", "bfloat16"]
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+def test_one_hot_of_known_of_other_types(dtype):
+    """onnxruntime lacks these types; they are read as int64, or as float32."""
+    x = np.array([1, 0, 1, 1, 0]).astype(np.dtype(dtype))
+    compiled = onnx2halide.compile(model("OneHotEncoder", x, TensorProto.FLOAT, cats_int64s=[1, 2, 0], zeros=0))
+    np.testing.assert_array_equal(compiled.run([x])[0], np.float32(np.array([1, 2, 0]) == np.array([[1], [0], [1], [1], [0]])))
+
+
 ERRORS = [
     ("LabelEncoder", {"keys_strings": ["a"], "values_int64s": [1]}, "keys have type string, expected int64 as input 0"),
     ("LabelEncoder", {"keys_int64s": [1, 2], "values_int64s": [1]}, "there are 2 keys, expected 1 as there are values"),
