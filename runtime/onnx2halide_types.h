@@ -63,7 +63,7 @@ typedef struct onnx2halide_value {
     const int64_t* dims; /* outermost first */
     void* data;  /* row-major elements, aligned as their C type is; for an output the caller's buffer, or NULL for the
                     session's */
-    size_t size; /* bytes at data */
+    size_t size; /* bytes at data. A run leaves the size of the caller's own buffer, which may be larger than needed */
     struct onnx2halide_value* items; /* of a sequence or an optional value; a map has two: its keys and its values */
     int64_t count;                   /* number of items; 0 for an optional value that is absent */
     const void* lent; /* of an output: set to data by a run, if that is the session's memory; NULL with your own */

@@ -21,6 +21,18 @@ int64_t onnx2halide_count(const int64_t* dims, int64_t rank) {
     return count;
 }
 
+void onnx2halide_set_output(onnx2halide_value* output, const onnx2halide_port* port, const int64_t* dims, void* data,
+                            size_t bytes) {
+    const int is_own = output->data != NULL;
+    *output = (onnx2halide_value){.kind = ONNX2HALIDE_TENSOR,
+                                  .type = port->type,
+                                  .rank = port->rank,
+                                  .dims = dims,
+                                  .data = data,
+                                  .size = is_own ? output->size : bytes,
+                                  .lent = is_own ? NULL : data};
+}
+
 int onnx2halide_take_strings(onnx2halide_session* session, const onnx2halide_string* texts, int64_t count,
                              const void** numbers) {
     int64_t* own = onnx2halide_keep(session, (size_t)count * sizeof *own);

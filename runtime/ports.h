@@ -1,5 +1,5 @@
-/* Conversion of inputs and outputs whose form within a run differs from the caller's: strings are numbers, and
- * sequences, maps and optional values are boxes. */
+/* Inputs and outputs as the caller has them. The form of some differs within a run: strings are numbers, and sequences,
+ * maps and optional values are boxes. */
 #ifndef ONNX2HALIDE_PORTS_H
 #define ONNX2HALIDE_PORTS_H
 
@@ -9,6 +9,11 @@
 size_t onnx2halide_value_bytes(int32_t type, int64_t elements);
 /* The number of elements, or -1 if a dim is negative or the number is too large. */
 int64_t onnx2halide_count(const int64_t* dims, int64_t rank);
+
+/* Describes an output to the caller. If output->data is not NULL, `data` is that, the caller's own buffer, whose size
+ * stays; else it is the session's memory. */
+void onnx2halide_set_output(onnx2halide_value* output, const onnx2halide_port* port, const int64_t* dims, void* data,
+                            size_t bytes);
 
 /* Whether a port's memory within a run is a conversion of the caller's value. */
 static inline int onnx2halide_is_converted(const onnx2halide_port* port) {

@@ -182,7 +182,6 @@ int onnx2halide_deliver(onnx2halide_session* session, int output, const halide_b
     }
     if (data && !is_string) memcpy(data, tensor->host, bytes);
     if (!data) data = tensor->host;
-    const void* lent = result->data ? NULL : data;
-    *result = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, port->rank, dims, data, bytes, NULL, 0, lent};
+    onnx2halide_set_output(result, port, dims, data, bytes);
     return 0;
 }

@@ -97,8 +97,7 @@ static int bind_outputs(onnx2halide_session* session, onnx2halide_value* outputs
             session->output_data[i] = onnx2halide_keep(session, (size_t)elements * sizeof(int64_t));
             if (!session->output_data[i]) return ONNX2HALIDE_NO_MEMORY;
         }
-        const void* lent = outputs[i].data ? NULL : data;
-        outputs[i] = (onnx2halide_value){ONNX2HALIDE_TENSOR, port->type, port->rank, dims, data, bytes, NULL, 0, lent};
+        onnx2halide_set_output(&outputs[i], port, dims, data, bytes);
     }
     return 0;
 }

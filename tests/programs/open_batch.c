@@ -10,18 +10,18 @@ enum { IN = 3, OUT = 5, MOST = 100, SMALL_ARENA = 2048 };
 
 static float x[MOST * IN], y[MOST * OUT], alone[MOST * OUT];
 
-static int run(open_batch* session, int64_t batch, float* input, float* output) {
+/* All runs share the struct of their output, which says how large its buffer is. */
+static onnx2halide_value out = {.data = y, .size = sizeof y};
+
+static int run(open_batch* session, int64_t batch) {
     const int64_t dims[] = {batch, IN};
-    onnx2halide_value in, out;
+    onnx2halide_value in;
     memset(&in, 0, sizeof in);
-    memset(&out, 0, sizeof out);
     in.type = ONNX2HALIDE_FLOAT32;
     in.rank = 2;
     in.dims = dims;
-    in.data = input;
+    in.data = x;
     in.size = batch > 0 ? (size_t)batch * IN * sizeof(float) : 0;
-    out.data = output;
-    out.size = MOST * OUT * sizeof(float);
     const int code = open_batch_run_values(session, &in, &out);
     printf("batch %lld: %d %s\n", (long long)batch, code, open_batch_error(session));
     return code;
@@ -33,17 +33,17 @@ int main(void) {
     open_batch_create(&session, NULL);
     for (int i = 0; i < MOST; ++i) {
         const int64_t one[] = {1, IN};
-        onnx2halide_value in, out;
+        onnx2halide_value in, row;
         memset(&in, 0, sizeof in);
-        memset(&out, 0, sizeof out);
+        memset(&row, 0, sizeof row);
         in.type = ONNX2HALIDE_FLOAT32, in.rank = 2, in.dims = one, in.data = x + i * IN, in.size = IN * sizeof(float);
-        out.data = alone + i * OUT, out.size = OUT * sizeof(float);
-        if (open_batch_run_values(session, &in, &out) != 0) return 1;
+        row.data = alone + i * OUT, row.size = OUT * sizeof(float);
+        if (open_batch_run_values(session, &in, &row) != 0) return 1;
     }
     const int64_t batches[] = {2, 100, 0, -5, 17, (int64_t)1 << 40, 1, 64};
     for (size_t i = 0; i < sizeof batches / sizeof *batches; ++i) {
         memset(y, 0, sizeof y);
-        if (run(session, batches[i], x, y) != 0) continue;
+        if (run(session, batches[i]) != 0) continue;
         printf("right: %d\n", memcmp(y, alone, (size_t)batches[i] * OUT * sizeof(float)) == 0);
     }
     open_batch_destroy(session);
@@ -54,9 +54,9 @@ int main(void) {
     options.arena = arena;
     options.arena_size = SMALL_ARENA;
     printf("create: %d %s\n", open_batch_create(&session, &options), open_batch_error(NULL));
-    run(session, 2, x, y);
-    run(session, 100, x, y);
-    run(session, 3, x, y);
+    run(session, 2);
+    run(session, 100);
+    run(session, 3);
     printf("right: %d\n", memcmp(y, alone, 3 * OUT * sizeof(float)) == 0);
     open_batch_destroy(session);
     free(arena);
