@@ -154,7 +154,7 @@ static int count_parts(onnx2halide_session* session, const char* node, const hal
                        int64_t* count) {
     if (!split || split->dimensions == 0) {
         const int64_t each = size_of_part(split, 0);
-        *count = each > 0 ? (size - 1 + each) / each : 0;
+        *count = each > 0 ? size / each + (size % each != 0) : 0;
         if (each > 0) return 0;
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: split is %lld, expected 1 or more", node,
                                 (long long)each);

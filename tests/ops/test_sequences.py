@@ -105,6 +105,11 @@ def test_split(split, axis):
     check(text, np.arange(10, dtype=np.float32).reshape(shape), np.array(split))
 
 
+@pytest.mark.parametrize("size", [1, 2, 5, 2**63 - 1])
+def test_split_into_parts_of_a_size(size):
+    check("g (float[n] x, int64 s) => (seq(float[?]) y) { y = SplitToSequence (x, s) }", np.arange(5, dtype=np.float32), np.array(size))
+
+
 def test_open_dims_that_nothing_computes_with_may_be_0():
     text = "g (float[n] x, int64[3] s, int64 p) => (int64 count, float[?] y) { parts = SplitToSequence (x, s) count = SequenceLength (parts) y = SequenceAt (parts, p) }"
     for size, sizes in ((0, [0, 0, 0]), (4, [1, 0, 3])):
