@@ -18,22 +18,23 @@ static int64_t real_steps_between(double start, double limit, double delta) {
 
 int onnx2halide_range(onnx2halide_session* session, const char* node, const halide_buffer_t* start,
                       const halide_buffer_t* limit, const halide_buffer_t* delta, onnx2halide_result range) {
-#define RANGE(c_type, count_steps)                                                                                     \
+    /* Integers are computed as `wide`: the sums fit their type, but products with more than half its range do not. */
+#define RANGE(c_type, wide, count_steps)                                                                               \
     do {                                                                                                               \
         const c_type first = *(const c_type*)start->host, step = *(const c_type*)delta->host;                          \
         if (step == 0) return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: delta is 0", node);             \
         const int64_t count = count_steps(first, *(const c_type*)limit->host, step);                                   \
         c_type* numbers = NULL;                                                                                        \
         RUN(onnx2halide_make_result(session, range, 1, &count, (void**)&numbers));                                     \
-        for (int64_t i = 0; i < count; ++i) numbers[i] = (c_type)(first + (c_type)i * step);                           \
+        for (int64_t i = 0; i < count; ++i) numbers[i] = (c_type)((wide)first + (wide)i * (wide)step);                 \
         return 0;                                                                                                      \
     } while (0)
     switch (start->type.code * 256 + start->type.bits) {
-    case halide_type_int * 256 + 16: RANGE(int16_t, steps_between);
-    case halide_type_int * 256 + 32: RANGE(int32_t, steps_between);
-    case halide_type_int * 256 + 64: RANGE(int64_t, steps_between);
-    case halide_type_float * 256 + 32: RANGE(float, real_steps_between);
-    default: RANGE(double, real_steps_between);
+    case halide_type_int * 256 + 16: RANGE(int16_t, uint64_t, steps_between);
+    case halide_type_int * 256 + 32: RANGE(int32_t, uint64_t, steps_between);
+    case halide_type_int * 256 + 64: RANGE(int64_t, uint64_t, steps_between);
+    case halide_type_float * 256 + 32: RANGE(float, float, real_steps_between);
+    default: RANGE(double, double, real_steps_between);
     }
 #undef RANGE
 }

@@ -28,9 +28,9 @@ def link_file(source: pathlib.Path, parts, to: pathlib.Path, standard="c99", opt
     return to
 
 
-def link_stream(folder: pathlib.Path, name: str, to: pathlib.Path, cc="gcc") -> pathlib.Path:
+def link_stream(folder: pathlib.Path, name: str, to: pathlib.Path, cc="gcc", options=()) -> pathlib.Path:
     """Links a program that reads the inputs of the compiled model `name` from stdin and writes its outputs to stdout."""
-    return link("stream.c", [folder], to, options=[f'-DHEADER="{name}.h"', f"-DMODEL(suffix)={name}##suffix"], cc=cc)
+    return link("stream.c", [folder], to, options=[f'-DHEADER="{name}.h"', f"-DMODEL(suffix)={name}##suffix", *options], cc=cc)
 
 
 def stream(command, *inputs: np.ndarray) -> tuple[str, np.ndarray]:
