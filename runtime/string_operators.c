@@ -272,7 +272,8 @@ static int print_all(onnx2halide_session* session, const halide_buffer_t* x, int
     return 0;
 }
 
-/* Returns 0 if the text does not start with a number of this type. */
+/* Returns 0 if the text does not start with a number of this type. A float is a double first, as in onnxruntime: one
+ * beyond its own range is infinite or 0. */
 static int parse_number(const char* text, struct halide_type_t type, void* to, int64_t i) {
     char* end = NULL;
     errno = 0;
@@ -290,6 +291,12 @@ static int parse_number(const char* text, struct halide_type_t type, void* to, i
     return end != text && errno != ERANGE;
 }
 
+static const char* name_of(struct halide_type_t type) {
+    if (type.code == halide_type_int) return "int64";
+    if (type.code == halide_type_uint) return "uint64";
+    return type.bits == 64 ? "float64" : "float32";
+}
+
 static int parse_all(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                      struct halide_type_t type, void* to) {
     for (int64_t i = 0; i < onnx2halide_element_count(x); ++i) {
@@ -297,9 +304,7 @@ static int parse_all(onnx2halide_session* session, const char* node, const halid
         if (parse_number(text, type, to, i)) continue;
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                 "%s: input 0 has the string '%.40s', expected a number of type %s", node, text,
-                                type.code == halide_type_int    ? "int64"
-                                : type.code == halide_type_uint ? "uint64"
-                                                                : "float64");
+                                name_of(type));
     }
     return 0;
 }

@@ -26,7 +26,8 @@ int onnx2halide_murmur_hash(onnx2halide_session* session, const char* node, int 
                             const halide_buffer_t* x, onnx2halide_result hashes);
 
 /* Cast between strings and float32, float64, int64 or uint64. Floats are printed with up to 8 digits. A string is
- * parsed as the number that it starts with; it is an error if there is none, or if it is out of range. */
+ * parsed as the number that it starts with; it is an error if there is none, or if it is out of the range of int64,
+ * uint64 or, for both types of floats, float64. */
 int onnx2halide_print_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
                               onnx2halide_result result);
 int onnx2halide_parse_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
