@@ -154,48 +154,60 @@ static int make_numbers(onnx2halide_session* session, onnx2halide_result result,
     return 0;
 }
 
+/* Groups of equal slices: the first slice of each, how many it has, and for each slice its group. */
+typedef struct groups {
+    int64_t count, *firsts, *repeats, *of_slice;
+} groups;
+
+/* Numbers the groups in the order of their slices. `room` is for as many numbers as there are slices, twice. */
+static void group_slices(const onnx2halide_session* strings, const halide_buffer_t* x, const onnx2halide_slices* slices,
+                         groups* found, int64_t* room) {
+    int64_t* numbers = room;
+    for (int64_t i = 0; i < slices->count; ++i) numbers[i] = i;
+    sort_slices(strings, x, slices, numbers, room + slices->count);
+    found->count = 0;
+    for (int64_t i = 0; i < slices->count; ++i) {
+        if (i == 0 || compare_slices(strings, x, slices, numbers[i - 1], numbers[i]) != 0) {
+            found->firsts[found->count] = numbers[i];
+            found->repeats[found->count++] = 0;
+        }
+        found->of_slice[numbers[i]] = found->count - 1;
+        ++found->repeats[found->count - 1];
+    }
+}
+
+/* Numbers the groups in the order in which they occur instead. `room` is for the same, three times. */
+static void number_by_occurrence(int64_t slices, groups* found, int64_t* room) {
+    int64_t *firsts = room, *repeats = firsts + slices, *place = repeats + slices, next = 0;
+    for (int64_t i = 0; i < slices; ++i) {
+        const int64_t group = found->of_slice[i];
+        if (found->firsts[group] == i) {
+            firsts[next] = i;
+            repeats[next] = found->repeats[group];
+            place[group] = next++;
+        }
+        found->of_slice[i] = place[group];
+    }
+    found->firsts = firsts;
+    found->repeats = repeats;
+}
+
 int onnx2halide_unique(onnx2halide_session* session, const char* node, int are_strings, int axis, int sorted,
                        const halide_buffer_t* x, onnx2halide_result values, onnx2halide_result first,
                        onnx2halide_result inverse, onnx2halide_result counts) {
     (void)node;
-    const onnx2halide_session* strings = are_strings ? session : NULL;
     const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
     const int64_t count = slices.count;
     const onnx2halide_mark mark = onnx2halide_set_mark(session);
     int64_t* memory = onnx2halide_keep(session, (size_t)count * 6 * sizeof(int64_t));
     if (!memory) return ONNX2HALIDE_NO_MEMORY;
-    memset(memory, 0, (size_t)count * 6 * sizeof(int64_t));
-    int64_t *numbers = memory, *spare = numbers + count, *firsts = spare + count, *repeats = firsts + count,
-            *group_of = repeats + count, *place = group_of + count;
-    for (int64_t i = 0; i < count; ++i) numbers[i] = i;
-    sort_slices(strings, x, &slices, numbers, spare);
-    int64_t groups = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        if (i == 0 || compare_slices(strings, x, &slices, numbers[i - 1], numbers[i]) != 0)
-            firsts[groups++] = numbers[i];
-        group_of[numbers[i]] = groups - 1;
-        ++repeats[groups - 1];
-    }
-    if (!sorted) { /* renumber the groups in order of occurrence */
-        for (int64_t i = 0; i < groups; ++i) place[i] = -1;
-        int64_t next = 0;
-        for (int64_t i = 0; i < count; ++i) {
-            int64_t* new_number = &place[group_of[i]];
-            if (*new_number < 0) {
-                spare[next] = group_of[i];
-                *new_number = next++;
-            }
-            group_of[i] = *new_number;
-        }
-        for (int64_t i = 0; i < groups; ++i) numbers[i] = firsts[spare[i]];
-        memcpy(firsts, numbers, (size_t)groups * sizeof(int64_t));
-        for (int64_t i = 0; i < groups; ++i) numbers[i] = repeats[spare[i]];
-        memcpy(repeats, numbers, (size_t)groups * sizeof(int64_t));
-    }
-    int code = values.tensor < 0 ? 0 : take_slices(session, x, axis, firsts, groups, values);
-    if (code == 0) code = make_numbers(session, first, firsts, groups);
-    if (code == 0) code = make_numbers(session, inverse, group_of, count);
-    if (code == 0) code = make_numbers(session, counts, repeats, groups);
+    groups found = {0, memory, memory + count, memory + 2 * count};
+    group_slices(are_strings ? session : NULL, x, &slices, &found, memory + 3 * count);
+    if (!sorted) number_by_occurrence(count, &found, memory + 3 * count);
+    int code = values.tensor < 0 ? 0 : take_slices(session, x, axis, found.firsts, found.count, values);
+    if (code == 0) code = make_numbers(session, first, found.firsts, found.count);
+    if (code == 0) code = make_numbers(session, inverse, found.of_slice, count);
+    if (code == 0) code = make_numbers(session, counts, found.repeats, found.count);
     onnx2halide_give_back(session, mark);
     return code;
 }
