@@ -43,25 +43,30 @@ int onnx2halide_set_shape(onnx2halide_session* session, int index, const char* n
     return 0;
 }
 
-int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes) {
+/* Grows the memory of `slot` to at least this many bytes. What it contains stays if `keeps`; else the old memory is
+ * given back first. */
+static int grow(onnx2halide_session* session, int slot, size_t bytes, int keeps) {
     onnx2halide_heap* heap = &session->heap[slot];
     if (bytes <= heap->bytes && heap->data) return 0;
     size_t grown = heap->bytes + heap->bytes / 2;
     if (grown < bytes) grown = bytes;
     grown = (grown + ONNX2HALIDE_ALIGNMENT) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
+    if (!keeps) {
+        free(heap->data);
+        *heap = (onnx2halide_heap){NULL, 0};
+    }
     unsigned char* data = aligned_alloc(ONNX2HALIDE_ALIGNMENT, grown);
     if (!data) return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for a tensor of %zu bytes", bytes);
     if (heap->bytes > 0) memcpy(data, heap->data, heap->bytes);
     free(heap->data);
-    heap->data = data;
-    heap->bytes = grown;
+    *heap = (onnx2halide_heap){data, grown};
     return 0;
 }
 
 int onnx2halide_on_heap(onnx2halide_session* session, int index, const char* name, int slot, int rank,
                         const int64_t* extents) {
     int code = onnx2halide_set_shape(session, index, name, NULL, rank, extents);
-    if (code == 0) code = onnx2halide_grow(session, slot, onnx2halide_tensor_bytes(&session->tensors[index]));
+    if (code == 0) code = grow(session, slot, onnx2halide_tensor_bytes(&session->tensors[index]), 0);
     session->tensors[index].host = session->heap[slot].data;
     return code;
 }
@@ -94,7 +99,7 @@ int onnx2halide_append(onnx2halide_session* session, const char* node, onnx2hali
     RUN(onnx2halide_set_shape(session, stacked.tensor, stacked.name, NULL, rank + 1, extents));
     session->node = NULL;
     const size_t bytes = onnx2halide_tensor_bytes(slice);
-    RUN(onnx2halide_grow(session, stacked.slot, bytes * (size_t)(iteration + 1)));
+    RUN(grow(session, stacked.slot, bytes * (size_t)(iteration + 1), 1));
     result->host = session->heap[stacked.slot].data;
     memcpy(result->host + bytes * (size_t)iteration, slice->host, bytes);
     return 0;

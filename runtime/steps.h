@@ -10,11 +10,9 @@
  * large; the message calls the tensor `name`. */
 int onnx2halide_set_shape(onnx2halide_session* session, int tensor, const char* name, void* data, int rank,
                           const int64_t* extents);
-/* The same, but the tensor gets memory of its own, in `slot` of the heap. */
+/* The same, but the tensor gets memory of its own, in `slot` of the heap; what that contained is lost. */
 int onnx2halide_on_heap(onnx2halide_session* session, int tensor, const char* name, int slot, int rank,
                         const int64_t* extents);
-/* Grows the memory of `slot` to at least this many bytes, and keeps its contents. */
-int onnx2halide_grow(onnx2halide_session* session, int slot, size_t bytes);
 /* Reverses the order of a result's slices. */
 void onnx2halide_reverse_slices(onnx2halide_session* session, int result);
 /* Fails if a trip count is too large. */
