@@ -41,9 +41,7 @@ static int copy_tensor(onnx2halide_session* session, const halide_buffer_t* tens
 /* Normalises a position in [-size, most] to [0, most]; NULL stands for `otherwise`. */
 static int position_in(onnx2halide_session* session, const char* node, const halide_buffer_t* position, int64_t size,
                        int64_t most, int64_t otherwise, int64_t* result) {
-    const int64_t given = !position                   ? otherwise
-                          : position->type.bits == 64 ? *(const int64_t*)position->host
-                                                      : *(const int32_t*)position->host;
+    const int64_t given = position ? onnx2halide_integer_at(position, 0) : otherwise;
     *result = given < 0 ? given + size : given;
     if (*result >= 0 && *result <= most) return 0;
     return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
@@ -145,9 +143,7 @@ int onnx2halide_sequence_length(onnx2halide_session* session, const char* node, 
 /* SplitToSequence */
 
 static int64_t size_of_part(const halide_buffer_t* split, int64_t i) {
-    if (!split) return 1;
-    const int64_t place = split->dimensions == 0 ? 0 : i;
-    return split->type.bits == 64 ? ((const int64_t*)split->host)[place] : ((const int32_t*)split->host)[place];
+    return split ? onnx2halide_integer_at(split, split->dimensions == 0 ? 0 : i) : 1;
 }
 
 static int count_parts(onnx2halide_session* session, const char* node, const halide_buffer_t* split, int64_t size,

@@ -18,11 +18,6 @@ static int bring_up_pivot(double* matrix, int64_t size, int64_t width, int64_t c
     return pivot != column;
 }
 
-/* Reads an element of a tensor of floats or doubles. */
-static double element(const halide_buffer_t* x, int64_t place) {
-    return x->type.bits == 64 ? ((const double*)x->host)[place] : ((const float*)x->host)[place];
-}
-
 /* Writes an element of the type of x. */
 static void set_element(const halide_buffer_t* x, void* to, int64_t place, double number) {
     if (x->type.bits == 64)
@@ -69,7 +64,7 @@ static double determinant(double* matrix, int64_t size) {
 }
 
 static void write_determinant(const halide_buffer_t* x, int64_t i, int64_t size, double* work, void* to) {
-    for (int64_t k = 0; k < size * size; ++k) work[k] = element(x, i * size * size + k);
+    for (int64_t k = 0; k < size * size; ++k) work[k] = onnx2halide_real_at(x, i * size * size + k);
     set_element(x, to, i, determinant(work, size));
 }
 
@@ -100,7 +95,7 @@ static void write_inverse(const halide_buffer_t* x, int64_t i, int64_t size, dou
     const int64_t elements = size * size;
     for (int64_t k = 0; k < elements; ++k) {
         double* row = work + k / size * 2 * size;
-        row[k % size] = element(x, i * elements + k);
+        row[k % size] = onnx2halide_real_at(x, i * elements + k);
         row[size + k % size] = k / size == k % size;
     }
     eliminate(work, size);

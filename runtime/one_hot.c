@@ -3,14 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static double real_of(const halide_buffer_t* x, int64_t i) {
-    return x->type.bits == 64 ? ((const double*)x->host)[i] : ((const float*)x->host)[i];
-}
-
 /* Converts an element to a category; a float is truncated. Returns 0 if it is out of range of int64. */
 static int category_of(const halide_buffer_t* x, int64_t i, int64_t* category) {
     if (x->type.code == halide_type_float) {
-        const double real = real_of(x, i);
+        const double real = onnx2halide_real_at(x, i);
         const int is_known = real >= -0x1p63 && real < 0x1p63;
         *category = is_known ? (int64_t)real : 0;
         return is_known;
@@ -39,7 +35,7 @@ static int fail_on_unknown(onnx2halide_session* session, const char* node, int i
     else if (x->type.code != halide_type_float)
         snprintf(element, sizeof element, "%lld", (long long)number);
     else
-        snprintf(element, sizeof element, "%g", real_of(x, i));
+        snprintf(element, sizeof element, "%g", onnx2halide_real_at(x, i));
     return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: input 0 has the element %s, expected a category",
                             node, element);
 }

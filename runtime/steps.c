@@ -142,20 +142,16 @@ int onnx2halide_check_broadcast(onnx2halide_session* session, const char* node, 
                             (long long)number, (long long)extent);
 }
 
-static int64_t index_at(const halide_buffer_t* indices, size_t i) {
-    return indices->type.bits == 64 ? ((const int64_t*)indices->host)[i] : ((const int32_t*)indices->host)[i];
-}
-
 int onnx2halide_check_indices(onnx2halide_session* session, const char* node, int input, const halide_buffer_t* indices,
                               int count, const int64_t* extents) {
-    const size_t total = onnx2halide_tensor_bytes(indices) / (size_t)(indices->type.bits / 8);
+    const int64_t total = onnx2halide_element_count(indices);
     for (int axis = 0; axis < count; ++axis) {
         const int64_t extent = extents[axis];
-        int is_outside = 0; /* the loop has no branch, so that the compiler vectorises it */
-        for (size_t i = (size_t)axis; i < total; i += (size_t)count)
-            is_outside |= (uint64_t)index_at(indices, i) + (uint64_t)extent >= 2 * (uint64_t)extent;
-        for (size_t i = (size_t)axis; is_outside && i < total; i += (size_t)count) {
-            const int64_t index = index_at(indices, i);
+        int is_outside = 0; /* the loop that finds out has no branch, and the other one is rarely run */
+        for (int64_t i = axis; i < total; i += count)
+            is_outside |= (uint64_t)onnx2halide_integer_at(indices, i) + (uint64_t)extent >= 2 * (uint64_t)extent;
+        for (int64_t i = axis; is_outside && i < total; i += count) {
+            const int64_t index = onnx2halide_integer_at(indices, i);
             if (index >= -extent && index < extent) continue;
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                     "%s: input %d has the index %lld, expected one in [%lld, %lld]", node, input,

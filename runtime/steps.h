@@ -58,6 +58,16 @@ static inline int64_t onnx2halide_element_count(const halide_buffer_t* tensor) {
     return (int64_t)(onnx2halide_tensor_bytes(tensor) / onnx2halide_element_bytes(tensor));
 }
 
+/* An element of a tensor of int64 or int32. */
+static inline int64_t onnx2halide_integer_at(const halide_buffer_t* tensor, int64_t i) {
+    return tensor->type.bits == 64 ? ((const int64_t*)tensor->host)[i] : ((const int32_t*)tensor->host)[i];
+}
+
+/* An element of a tensor of doubles or floats. */
+static inline double onnx2halide_real_at(const halide_buffer_t* tensor, int64_t i) {
+    return tensor->type.bits == 64 ? ((const double*)tensor->host)[i] : ((const float*)tensor->host)[i];
+}
+
 /* The index of the first number in ascending order that is not less than `number`. */
 static inline int64_t onnx2halide_first_from(const int64_t* ascending, int64_t count, int64_t number) {
     int64_t low = 0, high = count;

@@ -258,8 +258,7 @@ static int print_number(const halide_buffer_t* x, int64_t i, char* text, size_t 
     switch (x->type.code) {
     case halide_type_int: return snprintf(text, size, "%lld", (long long)((const int64_t*)x->host)[i]);
     case halide_type_uint: return snprintf(text, size, "%llu", (unsigned long long)((const uint64_t*)x->host)[i]);
-    default:
-        return print_real(x->type.bits == 64 ? ((const double*)x->host)[i] : ((const float*)x->host)[i], text, size);
+    default: return print_real(onnx2halide_real_at(x, i), text, size);
     }
 }
 
