@@ -39,24 +39,22 @@ static int copy_tensor(onnx2halide_session* session, const halide_buffer_t* tens
 }
 
 /* Normalises a position in [-size, most] to [0, most]; NULL stands for `otherwise`. */
-static int position_in(onnx2halide_session* session, const char* node, const halide_buffer_t* position, int64_t size,
-                       int64_t most, int64_t otherwise, int64_t* result) {
+static int position_in(onnx2halide_session* session, const halide_buffer_t* position, int64_t size, int64_t most,
+                       int64_t otherwise, int64_t* result) {
     const int64_t given = position ? onnx2halide_integer_at(position, 0) : otherwise;
     *result = given < 0 ? given + size : given;
     if (*result >= 0 && *result <= most) return 0;
     return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                            "%s: position is %lld in a sequence of %lld tensors, expected one in [%lld, %lld]", node,
+                            "position is %lld in a sequence of %lld tensors, expected one in [%lld, %lld]",
                             (long long)given, (long long)size, (long long)-size, (long long)most);
 }
 
-int onnx2halide_empty_box(onnx2halide_session* session, const char* node, int64_t box, onnx2halide_result result) {
-    (void)node;
+int onnx2halide_empty_box(onnx2halide_session* session, int64_t box, onnx2halide_result result) {
     return give_box(session, result, box);
 }
 
-int onnx2halide_sequence_construct(onnx2halide_session* session, const char* node, int count,
-                                   const halide_buffer_t* const* tensors, onnx2halide_result result) {
-    (void)node;
+int onnx2halide_sequence_construct(onnx2halide_session* session, int count, const halide_buffer_t* const* tensors,
+                                   onnx2halide_result result) {
     int64_t box;
     onnx2halide_item* items;
     RUN(onnx2halide_new_box(session, count, &box, &items));
@@ -64,13 +62,13 @@ int onnx2halide_sequence_construct(onnx2halide_session* session, const char* nod
     return give_box(session, result, box);
 }
 
-int onnx2halide_sequence_insert(onnx2halide_session* session, const char* node, const halide_buffer_t* sequence,
+int onnx2halide_sequence_insert(onnx2halide_session* session, const halide_buffer_t* sequence,
                                 const halide_buffer_t* tensor, const halide_buffer_t* position,
                                 onnx2halide_result result) {
     const int64_t old = box_in(sequence), size = onnx2halide_box_size(session, old);
     int64_t place, box;
     onnx2halide_item own, *items;
-    RUN(position_in(session, node, position, size, size, size, &place));
+    RUN(position_in(session, position, size, size, size, &place));
     RUN(copy_tensor(session, tensor, &own));
     if (place == size) {
         RUN(onnx2halide_box_with(session, old, own, &box));
@@ -82,12 +80,12 @@ int onnx2halide_sequence_insert(onnx2halide_session* session, const char* node, 
     return give_box(session, result, box);
 }
 
-int onnx2halide_sequence_erase(onnx2halide_session* session, const char* node, const halide_buffer_t* sequence,
+int onnx2halide_sequence_erase(onnx2halide_session* session, const halide_buffer_t* sequence,
                                const halide_buffer_t* position, onnx2halide_result result) {
     const int64_t old = box_in(sequence), size = onnx2halide_box_size(session, old);
     int64_t place, box;
     onnx2halide_item* items;
-    RUN(position_in(session, node, position, size, size - 1, size > 0 ? size - 1 : 0, &place));
+    RUN(position_in(session, position, size, size - 1, size > 0 ? size - 1 : 0, &place));
     if (place == 0 || place == size - 1) {
         RUN(onnx2halide_part_of_box(session, old, place == 0 && size > 1, size - 1, &box));
         return give_box(session, result, box);
@@ -99,43 +97,41 @@ int onnx2halide_sequence_erase(onnx2halide_session* session, const char* node, c
 }
 
 /* Checks that a tensor has this rank and these extents; extent -1 allows any. */
-static int check_shape(onnx2halide_session* session, const char* node, const onnx2halide_item* item, int rank,
-                       const int64_t* dims) {
+static int check_shape(onnx2halide_session* session, const onnx2halide_item* item, int rank, const int64_t* dims) {
     if (item->rank != rank) {
-        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the tensor has %d dims, expected %d", node,
-                                item->rank, rank);
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the tensor has %d dims, expected %d", item->rank,
+                                rank);
     }
     for (int axis = 0; axis < rank; ++axis) {
         if (dims[axis] < 0 || dims[axis] == item->dims[axis]) continue;
-        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: dim %d of the tensor is %lld, expected %lld",
-                                node, axis, (long long)item->dims[axis], (long long)dims[axis]);
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "dim %d of the tensor is %lld, expected %lld", axis,
+                                (long long)item->dims[axis], (long long)dims[axis]);
     }
     return 0;
 }
 
 /* Returns a copy of a tensor in a box, after checking its shape. */
-static int give_tensor(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
-                       const onnx2halide_item* item, onnx2halide_result result) {
+static int give_tensor(onnx2halide_session* session, int rank, const int64_t* dims, const onnx2halide_item* item,
+                       onnx2halide_result result) {
     void* to = NULL;
-    RUN(check_shape(session, node, item, rank, dims));
+    RUN(check_shape(session, item, rank, dims));
     RUN(onnx2halide_make_result(session, result, rank, item->dims, &to));
     const size_t bytes = onnx2halide_tensor_bytes(&session->tensors[result.tensor]);
     if (bytes > 0) memcpy(to, item->data, bytes);
     return 0;
 }
 
-int onnx2halide_sequence_at(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
+int onnx2halide_sequence_at(onnx2halide_session* session, int rank, const int64_t* dims,
                             const halide_buffer_t* sequence, const halide_buffer_t* position,
                             onnx2halide_result result) {
     const int64_t box = box_in(sequence), size = onnx2halide_box_size(session, box);
     int64_t place;
-    RUN(position_in(session, node, position, size, size - 1, 0, &place));
-    return give_tensor(session, node, rank, dims, onnx2halide_items_of(session, box) + place, result);
+    RUN(position_in(session, position, size, size - 1, 0, &place));
+    return give_tensor(session, rank, dims, onnx2halide_items_of(session, box) + place, result);
 }
 
-int onnx2halide_sequence_length(onnx2halide_session* session, const char* node, const halide_buffer_t* sequence,
+int onnx2halide_sequence_length(onnx2halide_session* session, const halide_buffer_t* sequence,
                                 onnx2halide_result result) {
-    (void)node;
     const int64_t size = onnx2halide_box_size(session, box_in(sequence));
     return give(session, result, &size, sizeof size);
 }
@@ -146,13 +142,12 @@ static int64_t size_of_part(const halide_buffer_t* split, int64_t i) {
     return split ? onnx2halide_integer_at(split, split->dimensions == 0 ? 0 : i) : 1;
 }
 
-static int count_parts(onnx2halide_session* session, const char* node, const halide_buffer_t* split, int64_t size,
-                       int64_t* count) {
+static int count_parts(onnx2halide_session* session, const halide_buffer_t* split, int64_t size, int64_t* count) {
     if (!split || split->dimensions == 0) {
         const int64_t each = size_of_part(split, 0);
         *count = each > 0 ? size / each + (size % each != 0) : 0;
         if (each > 0) return 0;
-        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: split is %lld, expected 1 or more", node,
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "split is %lld, expected 1 or more",
                                 (long long)each);
     }
     int64_t left = size;
@@ -161,24 +156,24 @@ static int count_parts(onnx2halide_session* session, const char* node, const hal
         const int64_t each = size_of_part(split, i);
         if (each < 0 || each > left) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                                    "%s: part %lld has %lld elements, expected 0 to %lld", node, (long long)i,
-                                    (long long)each, (long long)left);
+                                    "part %lld has %lld elements, expected 0 to %lld", (long long)i, (long long)each,
+                                    (long long)left);
         }
         left -= each;
     }
     if (left == 0) return 0;
-    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the parts leave %lld of %lld elements over", node,
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the parts leave %lld of %lld elements over",
                             (long long)left, (long long)size);
 }
 
-int onnx2halide_split_to_sequence(onnx2halide_session* session, const char* node, int axis, int keeps_axis,
-                                  const halide_buffer_t* x, const halide_buffer_t* split, onnx2halide_result result) {
+int onnx2halide_split_to_sequence(onnx2halide_session* session, int axis, int keeps_axis, const halide_buffer_t* x,
+                                  const halide_buffer_t* split, onnx2halide_result result) {
     const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
     const int64_t size = slices.count;
     const size_t slice_bytes = (size_t)slices.inner * onnx2halide_element_bytes(x);
     int64_t count, box, dims[ONNX2HALIDE_MAX_RANK], first = 0;
     onnx2halide_item* items;
-    RUN(count_parts(session, node, split, size, &count));
+    RUN(count_parts(session, split, size, &count));
     RUN(onnx2halide_new_box(session, count, &box, &items));
     onnx2halide_get_dims(x, dims);
     const int drops_axis = !split && !keeps_axis;
@@ -199,13 +194,12 @@ int onnx2halide_split_to_sequence(onnx2halide_session* session, const char* node
 
 /* ConcatFromSequence */
 
-int onnx2halide_concat_from_sequence(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
-                                     int axis, int is_new_axis, const halide_buffer_t* sequence,
-                                     onnx2halide_result result) {
+int onnx2halide_concat_from_sequence(onnx2halide_session* session, int rank, const int64_t* dims, int axis,
+                                     int is_new_axis, const halide_buffer_t* sequence, onnx2halide_result result) {
     const int64_t box = box_in(sequence), size = onnx2halide_box_size(session, box);
     const onnx2halide_item* items = onnx2halide_items_of(session, box);
     if (size == 0)
-        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the sequence is empty, expected tensors", node);
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the sequence is empty, expected tensors");
     int64_t whole[ONNX2HALIDE_MAX_RANK] = {0}, outer = 1, inner = 1;
     for (int i = 0; i < rank; ++i) {
         const int own = i - (is_new_axis && i > axis);
@@ -221,11 +215,11 @@ int onnx2halide_concat_from_sequence(onnx2halide_session* session, const char* n
             else if (!is_new_axis)
                 expected[own++] = -1;
         }
-        RUN(check_shape(session, node, &items[j], rank - is_new_axis, expected));
+        RUN(check_shape(session, &items[j], rank - is_new_axis, expected));
         whole[axis] += is_new_axis ? 1 : items[j].dims[axis];
     }
     const onnx2halide_item shape = {ONNX2HALIDE_NOTHING, rank, whole, NULL};
-    RUN(check_shape(session, node, &shape, rank, dims));
+    RUN(check_shape(session, &shape, rank, dims));
     unsigned char* to = NULL;
     RUN(onnx2halide_make_result(session, result, rank, whole, (void**)&to));
     const size_t bytes = onnx2halide_element_bytes(&session->tensors[result.tensor]);
@@ -241,26 +235,25 @@ int onnx2halide_concat_from_sequence(onnx2halide_session* session, const char* n
 
 /* Optional values */
 
-int onnx2halide_optional_has_element(onnx2halide_session* session, const char* node, const halide_buffer_t* optional,
+int onnx2halide_optional_has_element(onnx2halide_session* session, const halide_buffer_t* optional,
                                      onnx2halide_result result) {
-    (void)node;
     const unsigned char has_element = box_in(optional) != ONNX2HALIDE_NOTHING;
     return give(session, result, &has_element, 1);
 }
 
-static int check_there(onnx2halide_session* session, const char* node, int64_t box) {
+static int check_there(onnx2halide_session* session, int64_t box) {
     if (box != ONNX2HALIDE_NOTHING) return 0;
-    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: the optional value is not there", node);
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the optional value is not there");
 }
 
-int onnx2halide_optional_get_box(onnx2halide_session* session, const char* node, const halide_buffer_t* optional,
+int onnx2halide_optional_get_box(onnx2halide_session* session, const halide_buffer_t* optional,
                                  onnx2halide_result result) {
-    RUN(check_there(session, node, box_in(optional)));
+    RUN(check_there(session, box_in(optional)));
     return give_box(session, result, box_in(optional));
 }
 
-int onnx2halide_optional_get_tensor(onnx2halide_session* session, const char* node, int rank, const int64_t* dims,
+int onnx2halide_optional_get_tensor(onnx2halide_session* session, int rank, const int64_t* dims,
                                     const halide_buffer_t* optional, onnx2halide_result result) {
-    RUN(check_there(session, node, box_in(optional)));
-    return give_tensor(session, node, rank, dims, onnx2halide_items_of(session, box_in(optional)), result);
+    RUN(check_there(session, box_in(optional)));
+    return give_tensor(session, rank, dims, onnx2halide_items_of(session, box_in(optional)), result);
 }

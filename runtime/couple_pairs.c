@@ -65,9 +65,8 @@ static void improve(const coupling* c, float sum) {
     }
 }
 
-int onnx2halide_couple_pairs(onnx2halide_session* session, const char* node, int64_t classes,
-                             const halide_buffer_t* pairs, onnx2halide_result result) {
-    (void)node;
+int onnx2halide_couple_pairs(onnx2halide_session* session, int64_t classes, const halide_buffer_t* pairs,
+                             onnx2halide_result result) {
     const int64_t rows = pairs->dim[1].extent, dims[] = {rows, 3 * classes};
     float* to = NULL;
     RUN(onnx2halide_make_result(session, result, 2, dims, (void**)&to));

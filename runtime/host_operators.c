@@ -19,17 +19,14 @@ static uint64_t bits_of(const uint8_t* element, size_t bytes) {
     }
 }
 
-int onnx2halide_require_true(onnx2halide_session* session, const char* node, const halide_buffer_t* condition) {
+int onnx2halide_require_true(onnx2halide_session* session, const halide_buffer_t* condition) {
     if (*condition->host) return 0;
     return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                            "%s: the condition is false, and the results of else_branch have a rank that the model "
-                            "cannot go on with",
-                            node);
+                            "the condition is false, and the results of else_branch have a rank that the model "
+                            "cannot go on with");
 }
 
-int onnx2halide_non_zero(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
-                         onnx2halide_result coordinates) {
-    (void)node;
+int onnx2halide_non_zero(onnx2halide_session* session, const halide_buffer_t* x, onnx2halide_result coordinates) {
     const int64_t elements = onnx2halide_element_count(x);
     const size_t bytes = onnx2halide_element_bytes(x);
     const uint64_t mask = significant_bits(x);
@@ -75,9 +72,8 @@ static int take_slices(onnx2halide_session* session, const halide_buffer_t* x, i
     return 0;
 }
 
-int onnx2halide_compress(onnx2halide_session* session, const char* node, int axis, const halide_buffer_t* x,
+int onnx2halide_compress(onnx2halide_session* session, int axis, const halide_buffer_t* x,
                          const halide_buffer_t* condition, onnx2halide_result kept) {
-    (void)node;
     const onnx2halide_mark mark = onnx2halide_set_mark(session);
     const int64_t conditions = onnx2halide_element_count(condition), slices = onnx2halide_slices_along(x, axis).count;
     const int64_t considered = conditions < slices ? conditions : slices;
@@ -192,10 +188,9 @@ static void number_by_occurrence(int64_t slices, groups* found, int64_t* room) {
     found->repeats = repeats;
 }
 
-int onnx2halide_unique(onnx2halide_session* session, const char* node, int are_strings, int axis, int sorted,
-                       const halide_buffer_t* x, onnx2halide_result values, onnx2halide_result first,
-                       onnx2halide_result inverse, onnx2halide_result counts) {
-    (void)node;
+int onnx2halide_unique(onnx2halide_session* session, int are_strings, int axis, int sorted, const halide_buffer_t* x,
+                       onnx2halide_result values, onnx2halide_result first, onnx2halide_result inverse,
+                       onnx2halide_result counts) {
     const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
     const int64_t count = slices.count;
     const onnx2halide_mark mark = onnx2halide_set_mark(session);

@@ -15,14 +15,14 @@ static int new_map(onnx2halide_session* session, const int64_t* size, int64_t* b
     return 0;
 }
 
-int onnx2halide_map_rows(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
-                         const halide_buffer_t* keys, onnx2halide_result result) {
+int onnx2halide_map_rows(onnx2halide_session* session, const halide_buffer_t* x, const halide_buffer_t* keys,
+                         onnx2halide_result result) {
     const int64_t columns = x->dim[0].extent, rows = x->dimensions == 2 ? x->dim[1].extent : 1;
     const size_t row_bytes = (size_t)columns * onnx2halide_element_bytes(x);
     if (columns != keys->dim[0].extent) {
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                                "%s: input 0 has %lld columns, expected %lld as there are labels", node,
-                                (long long)columns, (long long)keys->dim[0].extent);
+                                "input 0 has %lld columns, expected %lld as there are labels", (long long)columns,
+                                (long long)keys->dim[0].extent);
     }
     int64_t* size = onnx2halide_keep(session, sizeof *size);
     unsigned char* values = onnx2halide_keep(session, (size_t)rows * row_bytes);
@@ -48,9 +48,8 @@ static const onnx2halide_item* map_in(const onnx2halide_session* session, const 
     return onnx2halide_items_of(session, *(const int64_t*)tensor->host);
 }
 
-int onnx2halide_row_of_map(onnx2halide_session* session, const char* node, const halide_buffer_t* map,
-                           const halide_buffer_t* words, const halide_buffer_t* columns, onnx2halide_result result) {
-    (void)node;
+int onnx2halide_row_of_map(onnx2halide_session* session, const halide_buffer_t* map, const halide_buffer_t* words,
+                           const halide_buffer_t* columns, onnx2halide_result result) {
     const onnx2halide_item* items = map_in(session, map);
     const int64_t *keys = items[0].data, *own = (const int64_t*)words->host;
     const int64_t count = words->dim[0].extent, dims[] = {1, count};
@@ -80,14 +79,14 @@ static int compare(const void* a, const void* b) {
 }
 
 /* Parses a string of a map as a number. */
-static int parse(onnx2halide_session* session, const char* node, onnx2halide_string text, int32_t to, void* element) {
+static int parse(onnx2halide_session* session, onnx2halide_string text, int32_t to, void* element) {
     char* end = NULL;
     if (to == ONNX2HALIDE_INT64)
         *(int64_t*)element = strtoll(text.text, &end, 10);
     else
         *(float*)element = strtof(text.text, &end);
     if (end != text.text) return 0;
-    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: value '%.40s' is not a number", node, text.text);
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "value '%.40s' is not a number", text.text);
 }
 
 static int cast_real(onnx2halide_session* session, float real, int32_t to, void* element) {
@@ -104,11 +103,11 @@ static int cast_real(onnx2halide_session* session, float real, int32_t to, void*
 }
 
 /* Casts the i-th value of a map. */
-static int cast_value(onnx2halide_session* session, const char* node, int32_t from, int32_t to,
-                      const onnx2halide_item* values, int64_t i, void* element) {
+static int cast_value(onnx2halide_session* session, int32_t from, int32_t to, const onnx2halide_item* values, int64_t i,
+                      void* element) {
     if (from == ONNX2HALIDE_FLOAT32) return cast_real(session, ((const float*)values->data)[i], to, element);
     const int64_t number = ((const int64_t*)values->data)[i];
-    if (to != ONNX2HALIDE_STRING) return parse(session, node, onnx2halide_text_of(session, number), to, element);
+    if (to != ONNX2HALIDE_STRING) return parse(session, onnx2halide_text_of(session, number), to, element);
     *(int64_t*)element = number;
     return 0;
 }
@@ -116,8 +115,8 @@ static int cast_value(onnx2halide_session* session, const char* node, int32_t fr
 static size_t bytes_of(int32_t type) { return type == ONNX2HALIDE_FLOAT32 ? sizeof(float) : sizeof(int64_t); }
 
 /* Casts the values in the order of their keys. */
-static int cast_dense(onnx2halide_session* session, const char* node, int32_t from, int32_t to,
-                      const onnx2halide_item* items, onnx2halide_result result) {
+static int cast_dense(onnx2halide_session* session, int32_t from, int32_t to, const onnx2halide_item* items,
+                      onnx2halide_result result) {
     const int64_t *keys = items[0].data, count = items[0].dims[0], dims[] = {1, count};
     unsigned char* row = NULL;
     RUN(onnx2halide_make_result(session, result, 2, dims, (void**)&row));
@@ -126,13 +125,13 @@ static int cast_dense(onnx2halide_session* session, const char* node, int32_t fr
     for (int64_t i = 0; i < count; ++i) places[i] = (place){keys[i], i};
     qsort(places, (size_t)count, sizeof *places, compare);
     for (int64_t i = 0; i < count; ++i)
-        RUN(cast_value(session, node, from, to, &items[1], places[i].index, row + (size_t)i * bytes_of(to)));
+        RUN(cast_value(session, from, to, &items[1], places[i].index, row + (size_t)i * bytes_of(to)));
     return 0;
 }
 
 /* Casts each value into the column that is its key, if there is one. Other columns are 0, as a string "0.f", which is
  * onnxruntime's. */
-static int cast_sparse(onnx2halide_session* session, const char* node, int32_t from, int32_t to, int64_t columns,
+static int cast_sparse(onnx2halide_session* session, int32_t from, int32_t to, int64_t columns,
                        const onnx2halide_item* items, onnx2halide_result result) {
     const int64_t *keys = items[0].data, dims[] = {1, columns};
     unsigned char* row = NULL;
@@ -143,22 +142,21 @@ static int cast_sparse(onnx2halide_session* session, const char* node, int32_t f
     for (int64_t i = 0; nothing != 0 && i < columns; ++i) ((int64_t*)(void*)row)[i] = nothing;
     for (int64_t i = 0; i < items[0].dims[0]; ++i) {
         if (keys[i] < 0) {
-            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: a key is %lld, expected 0 or more", node,
+            return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "a key is %lld, expected 0 or more",
                                     (long long)keys[i]);
         }
-        if (keys[i] < columns)
-            RUN(cast_value(session, node, from, to, &items[1], i, row + (size_t)keys[i] * bytes_of(to)));
+        if (keys[i] < columns) RUN(cast_value(session, from, to, &items[1], i, row + (size_t)keys[i] * bytes_of(to)));
     }
     return 0;
 }
 
-int onnx2halide_cast_map(onnx2halide_session* session, const char* node, int32_t from, int32_t to, int64_t columns,
+int onnx2halide_cast_map(onnx2halide_session* session, int32_t from, int32_t to, int64_t columns,
                          const halide_buffer_t* map, onnx2halide_result result) {
     const onnx2halide_item* items = map_in(session, map);
     onnx2halide_locales locales;
-    RUN(onnx2halide_use_plain_numbers(session, node, &locales));
-    const int code = columns < 0 ? cast_dense(session, node, from, to, items, result)
-                                 : cast_sparse(session, node, from, to, columns, items, result);
+    RUN(onnx2halide_use_plain_numbers(session, &locales));
+    const int code = columns < 0 ? cast_dense(session, from, to, items, result)
+                                 : cast_sparse(session, from, to, columns, items, result);
     onnx2halide_restore_locale(&locales);
     return code;
 }

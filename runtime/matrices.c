@@ -68,9 +68,7 @@ static void write_determinant(const halide_buffer_t* x, int64_t i, int64_t size,
     set_element(x, to, i, determinant(work, size));
 }
 
-int onnx2halide_determinant(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
-                            onnx2halide_result determinants) {
-    (void)node;
+int onnx2halide_determinant(onnx2halide_session* session, const halide_buffer_t* x, onnx2halide_result determinants) {
     return for_each_matrix(session, x, determinants, x->dimensions - 2, write_determinant);
 }
 
@@ -103,8 +101,6 @@ static void write_inverse(const halide_buffer_t* x, int64_t i, int64_t size, dou
         set_element(x, to, i * elements + k, work[k / size * 2 * size + size + k % size]);
 }
 
-int onnx2halide_inverse(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
-                        onnx2halide_result inverses) {
-    (void)node;
+int onnx2halide_inverse(onnx2halide_session* session, const halide_buffer_t* x, onnx2halide_result inverses) {
     return for_each_matrix(session, x, inverses, x->dimensions, write_inverse);
 }

@@ -23,9 +23,8 @@ static uint32_t murmur_hash(const unsigned char* bytes, size_t length, uint32_t 
     return hash ^ hash >> 16;
 }
 
-int onnx2halide_murmur_hash(onnx2halide_session* session, const char* node, int are_strings, uint32_t seed,
-                            const halide_buffer_t* x, onnx2halide_result hashes) {
-    (void)node;
+int onnx2halide_murmur_hash(onnx2halide_session* session, int are_strings, uint32_t seed, const halide_buffer_t* x,
+                            onnx2halide_result hashes) {
     int64_t dims[ONNX2HALIDE_MAX_RANK];
     onnx2halide_get_dims(x, dims);
     uint32_t* to = NULL;

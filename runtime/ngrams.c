@@ -57,11 +57,10 @@ static void weigh_row(const ngrams* n, const int64_t* row, int64_t size) {
     }
 }
 
-int onnx2halide_weigh_ngrams(onnx2halide_session* session, const char* node, int adds_up, int64_t max_skip,
-                             int64_t columns, const halide_buffer_t* items, const halide_buffer_t* pool,
-                             const halide_buffer_t* lengths, const halide_buffer_t* columns_of,
-                             const halide_buffer_t* weights, onnx2halide_result result) {
-    (void)node;
+int onnx2halide_weigh_ngrams(onnx2halide_session* session, int adds_up, int64_t max_skip, int64_t columns,
+                             const halide_buffer_t* items, const halide_buffer_t* pool, const halide_buffer_t* lengths,
+                             const halide_buffer_t* columns_of, const halide_buffer_t* weights,
+                             onnx2halide_result result) {
     const int64_t size = items->dim[0].extent, rows = items->dimensions == 2 ? items->dim[1].extent : 1;
     const int64_t dims[] = {rows, columns};
     double* to = NULL;

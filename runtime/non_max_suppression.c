@@ -151,16 +151,16 @@ static int64_t suppress(const float* boxes, const float* scores, int64_t count, 
     return taken;
 }
 
-int onnx2halide_non_max_suppression(onnx2halide_session* session, const char* node, int center_point_box,
-                                    const halide_buffer_t* boxes, const halide_buffer_t* scores,
-                                    const halide_buffer_t* max_boxes, const halide_buffer_t* iou_threshold,
-                                    const halide_buffer_t* score_threshold, onnx2halide_result selected) {
+int onnx2halide_non_max_suppression(onnx2halide_session* session, int center_point_box, const halide_buffer_t* boxes,
+                                    const halide_buffer_t* scores, const halide_buffer_t* max_boxes,
+                                    const halide_buffer_t* iou_threshold, const halide_buffer_t* score_threshold,
+                                    onnx2halide_result selected) {
     const int64_t batches = onnx2halide_extent(scores, 0), classes = onnx2halide_extent(scores, 1),
                   count = onnx2halide_extent(scores, 2);
     if (onnx2halide_extent(boxes, 0) != batches || onnx2halide_extent(boxes, 1) != count ||
         onnx2halide_extent(boxes, 2) != 4) {
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                                "%s: boxes are %lld x %lld x %lld, expected %lld x %lld x 4", node,
+                                "boxes are %lld x %lld x %lld, expected %lld x %lld x 4",
                                 (long long)onnx2halide_extent(boxes, 0), (long long)onnx2halide_extent(boxes, 1),
                                 (long long)onnx2halide_extent(boxes, 2), (long long)batches, (long long)count);
     }

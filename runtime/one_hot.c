@@ -25,8 +25,7 @@ static int64_t column_of(const halide_buffer_t* x, int64_t i, const halide_buffe
     return place < count && known[place] == category ? ((const int64_t*)columns->host)[place] : -1;
 }
 
-static int fail_on_unknown(onnx2halide_session* session, const char* node, int is_string, const halide_buffer_t* x,
-                           int64_t i) {
+static int fail_on_unknown(onnx2halide_session* session, int is_string, const halide_buffer_t* x, int64_t i) {
     char element[64];
     int64_t number = 0;
     category_of(x, i, &number);
@@ -36,13 +35,12 @@ static int fail_on_unknown(onnx2halide_session* session, const char* node, int i
         snprintf(element, sizeof element, "%lld", (long long)number);
     else
         snprintf(element, sizeof element, "%g", onnx2halide_real_at(x, i));
-    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: input 0 has the element %s, expected a category",
-                            node, element);
+    return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "input 0 has the element %s, expected a category",
+                            element);
 }
 
-int onnx2halide_one_hot(onnx2halide_session* session, const char* node, int is_string, int64_t width,
-                        const halide_buffer_t* x, const halide_buffer_t* categories, const halide_buffer_t* columns,
-                        onnx2halide_result result) {
+int onnx2halide_one_hot(onnx2halide_session* session, int is_string, int64_t width, const halide_buffer_t* x,
+                        const halide_buffer_t* categories, const halide_buffer_t* columns, onnx2halide_result result) {
     const int64_t count = onnx2halide_element_count(x);
     int64_t dims[ONNX2HALIDE_MAX_RANK + 1];
     float* to = NULL;
@@ -52,7 +50,7 @@ int onnx2halide_one_hot(onnx2halide_session* session, const char* node, int is_s
     if (count > 0) memset(to, 0, (size_t)(count * width) * sizeof *to);
     for (int64_t i = 0; i < count; ++i) {
         const int64_t column = column_of(x, i, categories, columns);
-        if (column < 0) return fail_on_unknown(session, node, is_string, x, i);
+        if (column < 0) return fail_on_unknown(session, is_string, x, i);
         to[i * width + column] = 1;
     }
     return 0;

@@ -11,11 +11,10 @@ typedef struct onnx2halide_locales {
     locale_t plain, before;
 } onnx2halide_locales;
 
-/* Switches the calling thread to the C locale for the operator `node`. */
-static inline int onnx2halide_use_plain_numbers(onnx2halide_session* session, const char* node,
-                                                onnx2halide_locales* locales) {
+/* Switches the calling thread to the C locale. */
+static inline int onnx2halide_use_plain_numbers(onnx2halide_session* session, onnx2halide_locales* locales) {
     locales->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!locales->plain) return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "%s: no memory", node);
+    if (!locales->plain) return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory");
     locales->before = uselocale(locales->plain);
     return 0;
 }

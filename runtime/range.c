@@ -16,13 +16,13 @@ static int64_t real_steps_between(double start, double limit, double delta) {
     return count > 0 ? (count < (double)INT32_MAX ? (int64_t)count : INT64_MAX) : 0;
 }
 
-int onnx2halide_range(onnx2halide_session* session, const char* node, const halide_buffer_t* start,
-                      const halide_buffer_t* limit, const halide_buffer_t* delta, onnx2halide_result range) {
+int onnx2halide_range(onnx2halide_session* session, const halide_buffer_t* start, const halide_buffer_t* limit,
+                      const halide_buffer_t* delta, onnx2halide_result range) {
     /* Integers are computed as `wide`: the sums fit their type, but products with more than half its range do not. */
 #define RANGE(c_type, wide, count_steps)                                                                               \
     do {                                                                                                               \
         const c_type first = *(const c_type*)start->host, step = *(const c_type*)delta->host;                          \
-        if (step == 0) return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: delta is 0", node);             \
+        if (step == 0) return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "delta is 0");                       \
         const int64_t count = count_steps(first, *(const c_type*)limit->host, step);                                   \
         c_type* numbers = NULL;                                                                                        \
         RUN(onnx2halide_make_result(session, range, 1, &count, (void**)&numbers));                                     \

@@ -113,8 +113,8 @@ int write_tokens(onnx2halide_session* session, const Tokens& tokens, int is_mark
 
 }  // namespace
 
-extern "C" int onnx2halide_regex_full_match(onnx2halide_session* session, const char* node, const char* pattern,
-                                            int64_t length, const halide_buffer_t* x, onnx2halide_result result) {
+extern "C" int onnx2halide_regex_full_match(onnx2halide_session* session, const char* pattern, int64_t length,
+                                            const halide_buffer_t* x, onnx2halide_result result) {
     int64_t dims[ONNX2HALIDE_MAX_RANK];
     onnx2halide_get_dims(x, dims);
     void* matches = nullptr;
@@ -123,18 +123,16 @@ extern "C" int onnx2halide_regex_full_match(onnx2halide_session* session, const 
         RE2::Options options;
         options.set_log_errors(false);
         const RE2 expression(re2::StringPiece(pattern, static_cast<size_t>(length)), options);
-        if (!expression.ok())
-            return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "%s: %s", node, expression.error().c_str());
+        if (!expression.ok()) return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "%s", expression.error().c_str());
         return match_all(session, expression, x, static_cast<uint8_t*>(matches));
     } catch (const std::bad_alloc&) {
-        return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "%s: no memory", node);
+        return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory");
     }
 }
 
-extern "C" int onnx2halide_tokenizer(onnx2halide_session* session, const char* node, int are_separators, int64_t least,
-                                     int is_marked, onnx2halide_string pad, int count,
-                                     const onnx2halide_string* patterns, const halide_buffer_t* x,
-                                     onnx2halide_result result) {
+extern "C" int onnx2halide_tokenizer(onnx2halide_session* session, int are_separators, int64_t least, int is_marked,
+                                     onnx2halide_string pad, int count, const onnx2halide_string* patterns,
+                                     const halide_buffer_t* x, onnx2halide_result result) {
     try {
         RE2::Options options;
         options.set_log_errors(false);
@@ -143,10 +141,10 @@ extern "C" int onnx2halide_tokenizer(onnx2halide_session* session, const char* n
         for (int i = 0; i < count; ++i) {
             expressions.push_back(std::make_unique<RE2>(Text(patterns[i].text, patterns[i].length), options));
             if (!expressions[i]->ok())
-                return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "%s: %s", node, expressions[i]->error().c_str());
+                return onnx2halide_fail(session, ONNX2HALIDE_FAILED, "%s", expressions[i]->error().c_str());
         }
         return write_tokens(session, Tokens(expressions, are_separators != 0, least), is_marked, pad, x, result);
     } catch (const std::bad_alloc&) {
-        return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "%s: no memory", node);
+        return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory");
     }
 }

@@ -149,7 +149,8 @@ const char* onnx2halide_target_name(const onnx2halide_session* session);
 /* Fails for a call whose session is NULL: sets onnx2halide_error(NULL) and returns the code. */
 int onnx2halide_no_session(const onnx2halide_model* model, const char* function);
 
-/* Sets the session's error, unless one is set already, and returns the code. */
+/* Sets the session's error, unless one is set already, and returns the code. The message names the node of the running
+ * host operator, or the step. */
 int onnx2halide_fail(onnx2halide_session* session, int code, const char* format, ...);
 /* The same for a status other than 0 that Halide has returned. */
 int onnx2halide_fail_halide(onnx2halide_session* session, int status);

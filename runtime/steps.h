@@ -129,7 +129,7 @@ static inline int64_t onnx2halide_dim(int64_t number) {
     do {                                                                                                               \
         session->step = NULL;                                                                                          \
         session->node = label;                                                                                         \
-        RUN(function(session, label, __VA_ARGS__));                                                                    \
+        RUN(function(session, __VA_ARGS__));                                                                           \
         session->node = NULL;                                                                                          \
     } while (0)
 /* Two arguments: a count and an array. */

@@ -13,8 +13,8 @@
 
 static const int64_t* numbers_of(const halide_buffer_t* strings) { return (const int64_t*)strings->host; }
 
-static int no_memory(onnx2halide_session* session, const char* node) {
-    return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "%s: no memory", node);
+static int no_memory(onnx2halide_session* session) {
+    return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory");
 }
 
 /* StringConcat */
@@ -47,8 +47,8 @@ static int concatenate(onnx2halide_session* session, int64_t a, int64_t b, int64
     return code;
 }
 
-int onnx2halide_string_concat(onnx2halide_session* session, const char* node, const halide_buffer_t* a,
-                              const halide_buffer_t* b, onnx2halide_result result) {
+int onnx2halide_string_concat(onnx2halide_session* session, const halide_buffer_t* a, const halide_buffer_t* b,
+                              onnx2halide_result result) {
     const int rank = a->dimensions > b->dimensions ? a->dimensions : b->dimensions;
     int64_t dims[ONNX2HALIDE_MAX_RANK], count = 1;
     for (int axis = 0; axis < rank; ++axis) {
@@ -56,7 +56,7 @@ int onnx2halide_string_concat(onnx2halide_session* session, const char* node, co
         const int64_t p = in_a < 0 ? 1 : onnx2halide_extent(a, in_a), q = in_b < 0 ? 1 : onnx2halide_extent(b, in_b);
         if (p != q && p != 1 && q != 1) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                                    "%s: inputs have %lld and %lld strings along axis %d, expected as many or 1", node,
+                                    "inputs have %lld and %lld strings along axis %d, expected as many or 1",
                                     (long long)p, (long long)q, axis);
         }
         dims[axis] = p == 1 ? q : p;
@@ -69,7 +69,7 @@ int onnx2halide_string_concat(onnx2halide_session* session, const char* node, co
         code = concatenate(session, numbers_of(a)[broadcast_place(a, i, dims, rank)],
                            numbers_of(b)[broadcast_place(b, i, dims, rank)], &to[i]);
     }
-    return code == ONNX2HALIDE_NO_MEMORY ? no_memory(session, node) : code;
+    return code == ONNX2HALIDE_NO_MEMORY ? no_memory(session) : code;
 }
 
 /* StringSplit */
@@ -111,9 +111,8 @@ static int next_part(cutting* c, onnx2halide_string* part) {
     return 1;
 }
 
-int onnx2halide_string_split(onnx2halide_session* session, const char* node, const char* delimiter, int64_t most,
+int onnx2halide_string_split(onnx2halide_session* session, const char* delimiter, int64_t most,
                              const halide_buffer_t* x, onnx2halide_result parts, onnx2halide_result counts) {
-    (void)node;
     const int rank = x->dimensions;
     const int64_t count = onnx2halide_element_count(x);
     int64_t dims[ONNX2HALIDE_MAX_RANK], *numbers = NULL, *found = NULL, widest = 0;
@@ -226,16 +225,16 @@ static int normalise(onnx2halide_session* session, int change, int is_case_sensi
     return 0;
 }
 
-int onnx2halide_string_normalizer(onnx2halide_session* session, const char* node, int change, int is_case_sensitive,
-                                  const char* locale, int stop_count, const onnx2halide_string* stop_words,
-                                  const halide_buffer_t* x, onnx2halide_result result) {
+int onnx2halide_string_normalizer(onnx2halide_session* session, int change, int is_case_sensitive, const char* locale,
+                                  int stop_count, const onnx2halide_string* stop_words, const halide_buffer_t* x,
+                                  onnx2halide_result result) {
     const int64_t count = onnx2halide_element_count(x);
     int64_t* stops = malloc(((size_t)stop_count + (size_t)count + 1) * sizeof *stops);
     const locale_t cases = open_locale(locale);
     int64_t *kept = stops + stop_count, kept_count = 0;
     int code = stops && cases ? normalise(session, change, is_case_sensitive, cases, stop_count, stop_words, x, stops,
                                           kept, &kept_count)
-                              : no_memory(session, node);
+                              : no_memory(session);
     int64_t* to = NULL;
     const int64_t dims[] = {1, kept_count};
     if (code == 0)
@@ -296,40 +295,36 @@ static const char* name_of(struct halide_type_t type) {
     return type.bits == 64 ? "float64" : "float32";
 }
 
-static int parse_all(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
-                     struct halide_type_t type, void* to) {
+static int parse_all(onnx2halide_session* session, const halide_buffer_t* x, struct halide_type_t type, void* to) {
     for (int64_t i = 0; i < onnx2halide_element_count(x); ++i) {
         const char* text = onnx2halide_text_of(session, numbers_of(x)[i]).text;
         if (parse_number(text, type, to, i)) continue;
         return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                                "%s: input 0 has the string '%.40s', expected a number of type %s", node, text,
-                                name_of(type));
+                                "input 0 has the string '%.40s', expected a number of type %s", text, name_of(type));
     }
     return 0;
 }
 
-int onnx2halide_print_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
-                              onnx2halide_result result) {
+int onnx2halide_print_numbers(onnx2halide_session* session, const halide_buffer_t* x, onnx2halide_result result) {
     int64_t dims[ONNX2HALIDE_MAX_RANK], *to = NULL;
     onnx2halide_get_dims(x, dims);
     RUN(onnx2halide_make_result(session, result, x->dimensions, dims, (void**)&to));
     onnx2halide_locales locales;
-    RUN(onnx2halide_use_plain_numbers(session, node, &locales));
+    RUN(onnx2halide_use_plain_numbers(session, &locales));
     const int64_t count = onnx2halide_element_count(x);
     const int code = print_all(session, x, count, to);
     onnx2halide_restore_locale(&locales);
     return code;
 }
 
-int onnx2halide_parse_numbers(onnx2halide_session* session, const char* node, const halide_buffer_t* x,
-                              onnx2halide_result result) {
+int onnx2halide_parse_numbers(onnx2halide_session* session, const halide_buffer_t* x, onnx2halide_result result) {
     int64_t dims[ONNX2HALIDE_MAX_RANK];
     void* to = NULL;
     onnx2halide_get_dims(x, dims);
     RUN(onnx2halide_make_result(session, result, x->dimensions, dims, &to));
     onnx2halide_locales locales;
-    RUN(onnx2halide_use_plain_numbers(session, node, &locales));
-    const int code = parse_all(session, node, x, session->tensors[result.tensor].type, to);
+    RUN(onnx2halide_use_plain_numbers(session, &locales));
+    const int code = parse_all(session, x, session->tensors[result.tensor].type, to);
     onnx2halide_restore_locale(&locales);
     return code;
 }

@@ -45,9 +45,7 @@ static int64_t follow(const unsigned char* ways, int64_t rows, int64_t columns, 
     return steps;
 }
 
-int onnx2halide_warp_time(onnx2halide_session* session, const char* node, const halide_buffer_t* costs,
-                          onnx2halide_result path) {
-    (void)node;
+int onnx2halide_warp_time(onnx2halide_session* session, const halide_buffer_t* costs, onnx2halide_result path) {
     const int64_t rows = onnx2halide_extent(costs, costs->dimensions - 2),
                   columns = onnx2halide_extent(costs, costs->dimensions - 1);
     const onnx2halide_mark mark = onnx2halide_set_mark(session);

@@ -132,14 +132,14 @@ static void find_best(best* row, const halide_buffer_t* x, const unsigned char* 
     qsort(row->kept, (size_t)row->count, sizeof *row->kept, compare_ranked);
 }
 
-int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, int largest, int64_t count,
-                      const halide_buffer_t* x, onnx2halide_result values, onnx2halide_result indices) {
+int onnx2halide_top_k(onnx2halide_session* session, int axis, int largest, int64_t count, const halide_buffer_t* x,
+                      onnx2halide_result values, onnx2halide_result indices) {
     const int rank = x->dimensions;
     const onnx2halide_slices slices = onnx2halide_slices_along(x, axis);
     const int64_t size = slices.count, inner = slices.inner;
     if (count < 0 || count > size) {
-        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "%s: k is %lld, expected 0 to %lld", node,
-                                (long long)count, (long long)size);
+        return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "k is %lld, expected 0 to %lld", (long long)count,
+                                (long long)size);
     }
     int64_t dims[ONNX2HALIDE_MAX_RANK];
     onnx2halide_get_dims(x, dims);
@@ -169,9 +169,8 @@ int onnx2halide_top_k(onnx2halide_session* session, const char* node, int axis, 
     return 0;
 }
 
-int onnx2halide_top_k_of_operand(onnx2halide_session* session, const char* node, int axis, int largest,
-                                 const halide_buffer_t* x, const halide_buffer_t* k, onnx2halide_result values,
-                                 onnx2halide_result indices) {
+int onnx2halide_top_k_of_operand(onnx2halide_session* session, int axis, int largest, const halide_buffer_t* x,
+                                 const halide_buffer_t* k, onnx2halide_result values, onnx2halide_result indices) {
     const int64_t count = *(const int64_t*)(const void*)k->host;
-    return onnx2halide_top_k(session, node, axis, largest, count, x, values, indices);
+    return onnx2halide_top_k(session, axis, largest, count, x, values, indices);
 }
