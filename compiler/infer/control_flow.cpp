@@ -149,10 +149,13 @@ bool require_condition(Graph& graph, Node& node) {
     return inline_branch(graph, node, true);
 }
 
-/// Makes an operand that must have one element a tensor of shape 1, which is checked at run time if its size is open.
-void require_one_element(Graph& graph, Node& node, size_t i, std::string_view name) {
+/// Throws CompileError for an operand of another element type than this, and makes it a tensor of shape 1, which is
+/// checked at run time if its size is open.
+void require_one_element(Graph& graph, Node& node, size_t i, std::string_view name, ElementType element) {
     Value* operand = node.inputs[i];
     const TensorType& type = operand->checked_type();
+    if (type.element != element)
+        throw CompileError("{} has type {}, expected {}", name, info(type.element).name, info(element).name);
     const Proof is_one = prove_equal(type.elements(), 1);
     if (is_one == Proof::yes) return;
     if (is_one == Proof::no) throw CompileError("{} has shape {}, expected one element", name, shape_text(type.shape));
@@ -182,7 +185,7 @@ void infer_branch(const Node& node, Graph& branch) {
 
 bool infer_if(Graph& graph, Node& node) {
     if (node.inputs.empty() || !node.inputs[0]) throw CompileError("input 0 (cond) is missing");
-    require_one_element(graph, node, 0, "cond");
+    require_one_element(graph, node, 0, "cond", ElementType::boolean);
     if (const auto condition = known_condition(node.inputs[0])) return inline_branch(graph, node, *condition);
     Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
     const Branches pristine{clone(then_branch), clone(else_branch)};
@@ -357,8 +360,8 @@ std::vector<TensorType> infer_body(Node& node) {
 }
 
 bool infer_repetition(Graph& graph, Node& node) {
-    if (node.op_type == "Loop" && node.has_input(0)) require_one_element(graph, node, 0, "M");
-    if (node.op_type == "Loop" && node.has_input(1)) require_one_element(graph, node, 1, "cond");
+    if (node.op_type == "Loop" && node.has_input(0)) require_one_element(graph, node, 0, "M", ElementType::int64);
+    if (node.op_type == "Loop" && node.has_input(1)) require_one_element(graph, node, 1, "cond", ElementType::boolean);
     capture_loop_invariants(graph, node);
     if (node.op_type == "Scan") normalise_scan_axes(graph, node);
     const bool is_scan = node.op_type == "Scan";
@@ -366,6 +369,10 @@ bool infer_repetition(Graph& graph, Node& node) {
         return inline_iteration(graph, node, Repetition(node));
     const std::vector<TensorType> types = infer_body(node);
     const Repetition repetition(node);
+    if (const Value* condition = repetition.condition_output;
+        condition && condition->checked_type().element != ElementType::boolean)
+        throw CompileError("the body's condition has type {}, expected bool",
+                           info(condition->checked_type().element).name);
     for (size_t i = 0; i < types.size(); ++i) {
         if (repetition.states[i].result) repetition.states[i].result->type = types[i];
     }

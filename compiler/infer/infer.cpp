@@ -76,6 +76,15 @@ void check_takes(const NodeGenerator& generator, const std::vector<Value*>& valu
     }
 }
 
+/// Checks the types of operands of indices. Kernels and the runtime's checks would misread others.
+void check_indices(const NodeGenerator& generator, const Node& node) {
+    for (const IndexCheck& check : generator.index_checks()) {
+        const ElementType type = node.inputs.at(check.input)->checked_type().element;
+        if (type != ElementType::int32 && type != ElementType::int64)
+            throw CompileError("input {} has type {}, expected int32 or int64", check.input, info(type).name);
+    }
+}
+
 /// Checks kind and element type only: what models declare about the shapes of items is often incomplete or wrong.
 void check_declared_box(const Value& value) {
     const auto any = [](const TensorType& type) {
@@ -181,6 +190,7 @@ std::pair<std::unique_ptr<NodeGenerator>, std::vector<TensorType>> inferred(cons
         check_takes(*generator, node.inputs, "input");
         try {
             std::vector<TensorType> types = generator->infer();
+            check_indices(*generator, node);
             return {std::move(generator), std::move(types)};
         } catch (const UnknownElements& unknown) {
             if (unknown.value->can_be_folded || !bind_elements(*unknown.value)) throw;

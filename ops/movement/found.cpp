@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/families.h"
@@ -139,6 +141,10 @@ public:
     using HostNode::HostNode;
 
     std::vector<TensorType> infer() const override {
+        using enum ElementType;
+        constexpr ElementType types[] = {float32, float64, int16, int32, int64};
+        if (std::find(std::begin(types), std::end(types), in(0).element) == std::end(types))
+            throw CompileError("input 0 has type {}, which is not supported", info(in(0).element).name);
         for (size_t i = 0; i < 3; ++i) {
             if (!in(i).elements().is(1) || in(i).element != in(0).element)
                 throw CompileError("input {} is {}, expected one element of type {}", i, in(i).text(),

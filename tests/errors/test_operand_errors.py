@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 from make_models import FLOAT, model, node
-from onnx import helper
+from onnx import ModelProto, TensorProto, helper, parser
 from refusals import OPEN, X, Y, refused_model
+
+
+def loop(count: str, condition: str) -> ModelProto:
+    """A Loop whose trip count and whose body's condition have these types."""
+    return parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 22]> small ({count} m, {condition} c, float[2] x) => (float[2] y) {{
+        y = Loop (m, , x) <body = b (int64 i, bool on, float[2] s) => ({condition} d, float[2] t) {{ d = Identity (c) t = Neg (s) }}>
+    }}""")
+
 
 MODELS = {
     "no input": (
@@ -42,6 +50,16 @@ MODELS = {
     "indices of another rank": (
         model([node("ScatterElements", "x i u", "y")], [X], [OPEN], {"i": np.array([0]), "u": np.ones(1, np.float32)}),
         "node 'y' (ScatterElements): input 1 has rank 1, expected 2",
+    ),
+    "indices of a narrow type": (
+        model([node("Gather", "x i", "y")], [X, ("i", TensorProto.UINT8, [2])], [OPEN]),
+        "node 'y' (Gather): input 1 has type uint8, expected int32 or int64",
+    ),
+    "a trip count of another type": (loop("int32", "bool"), "node 'y' (Loop): M has type int32, expected int64"),
+    "a condition of another type": (loop("int64", "float"), "node 'y' (Loop): the body's condition has type float32, expected bool"),
+    "a range of another type": (
+        model([node("Range", "a b c", "y")], [(name, TensorProto.INT8, []) for name in "abc"], [("y", TensorProto.INT8, [None])]),
+        "node 'y' (Range): input 0 has type int8, which is not supported",
     ),
     "a place that is a scalar": (model([node("GatherND", "x i", "y")], [X], [OPEN], {"i": np.array(0)}), "node 'y' (GatherND): indices have rank 0, expected 1 or more"),
     "places of another rank": (
