@@ -27,10 +27,10 @@ size_t onnx2halide_tensor_bytes(const halide_buffer_t* tensor) {
 int onnx2halide_set_shape(onnx2halide_session* session, int index, const char* name, void* data, int rank,
                           const int64_t* extents) {
     halide_buffer_t* tensor = &session->tensors[index];
-    int64_t stride = 1;
+    int64_t stride = 1, slices = 1; /* slices: with extents of 0 taken as 1, as loops also count empty slices */
     for (int i = 0; i < rank; ++i) {
         /* onnx2halide_dim has clamped larger numbers to INT32_MAX. */
-        if (extents[i] < 0 || extents[i] >= INT32_MAX || stride * extents[i] >= INT32_MAX) {
+        if (extents[i] < 0 || extents[i] >= INT32_MAX || slices * extents[i] >= INT32_MAX) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                     "'%s' of rank %d has extent %lld at axis %d, expected 0 or more, and at most "
                                     "2147483646 elements",
@@ -38,6 +38,7 @@ int onnx2halide_set_shape(onnx2halide_session* session, int index, const char* n
         }
         tensor->dim[i] = (halide_dimension_t){0, (int32_t)extents[i], (int32_t)stride, 0};
         stride *= extents[i];
+        if (extents[i] > 0) slices *= extents[i];
     }
     tensor->host = data;
     return 0;

@@ -50,7 +50,7 @@ static int concatenate(onnx2halide_session* session, int64_t a, int64_t b, int64
 int onnx2halide_string_concat(onnx2halide_session* session, const halide_buffer_t* a, const halide_buffer_t* b,
                               onnx2halide_result result) {
     const int rank = a->dimensions > b->dimensions ? a->dimensions : b->dimensions;
-    int64_t dims[ONNX2HALIDE_MAX_RANK], count = 1;
+    int64_t dims[ONNX2HALIDE_MAX_RANK];
     for (int axis = 0; axis < rank; ++axis) {
         const int in_a = axis - rank + a->dimensions, in_b = axis - rank + b->dimensions;
         const int64_t p = in_a < 0 ? 1 : onnx2halide_extent(a, in_a), q = in_b < 0 ? 1 : onnx2halide_extent(b, in_b);
@@ -60,10 +60,10 @@ int onnx2halide_string_concat(onnx2halide_session* session, const halide_buffer_
                                     (long long)p, (long long)q, axis);
         }
         dims[axis] = p == 1 ? q : p;
-        count *= dims[axis];
     }
     int64_t* to = NULL;
     RUN(onnx2halide_make_result(session, result, rank, dims, (void**)&to));
+    const int64_t count = onnx2halide_element_count(&session->tensors[result.tensor]);
     int code = 0;
     for (int64_t i = 0; i < count && code == 0; ++i) {
         code = concatenate(session, numbers_of(a)[broadcast_place(a, i, dims, rank)],

@@ -57,6 +57,7 @@ CASES = [
     (FILLED, (ints(-4),), "'y' (ConstantOfShape): dim 0 of the result is -4, expected one in [0, 2147483646]", (ints(4),)),
     (FILLED, (ints(2**40),), "'y' (ConstantOfShape): dim 0 of the result is 2147483647", (ints(0),)),
     (FILLED.replace("[1]", "[2]").replace("[k]", "[k,m]"), (ints(2**20, 2**20),), "expected 0 or more, and at most 2147483646 elements", (ints(0, 4),)),
+    (FILLED.replace("[1]", "[4]").replace("[k]", "[k,l,m,n]"), (ints(2**20, 2**20, 2**20, 0),), "expected 0 or more, and at most 2147483646 elements", (ints(2**30, 0, 1, 1),)),
     (TOP, (ones(5), ints(6)), "'y' (TopK): k is 6, expected 0 to 5", (ones(7), ints(6))),
     (TOP, (ones(5), ints(-1)), "'y' (TopK): k is -1, expected 0 to 5", (ones(5), ints(0))),
     ("g (float[n] x) => (float[2,3] y) { s = Constant <value = int64[2] {2,3}> () y = Reshape (x, s) }", (ones(5),), "'y' (Reshape): the shape's number of elements is 6, expected 5", (ones(6),)),
