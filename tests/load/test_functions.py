@@ -167,3 +167,13 @@ def test_function_operators_behind_recurrent_layers():
             y = Attention <q_num_heads = 2, kv_num_heads = 2> (q, k, k) }""",
         inputs,
     )
+
+
+def test_names_that_a_branch_and_the_graph_use():
+    """The output keeps its name, though a branch before it uses the same; the loss is a function operator."""
+    check(
+        """<ir_version: 10, opset_import: ["" : 23]> g (float[3,4] x, int64[3] labels, bool c) => (float[3,4] y, float z) {
+            y = If (c) <then_branch = t () => (float[3,4] y) { y = Identity (x) }, else_branch = e () => (float[3,4] a) { a = Neg (x) }>
+            z = NegativeLogLikelihoodLoss (x, labels) }""",
+        {"x": X, "labels": np.array([1, 3, 0]), "c": np.array(True)},
+    )
