@@ -149,16 +149,21 @@ bool require_condition(Graph& graph, Node& node) {
     return inline_branch(graph, node, true);
 }
 
-/// Throws CompileError for an operand of another element type than this, and makes it a tensor of shape 1, which is
-/// checked at run time if its size is open.
-void require_one_element(Graph& graph, Node& node, size_t i, std::string_view name, ElementType element) {
-    Value* operand = node.inputs[i];
-    const TensorType& type = operand->checked_type();
-    if (type.element != element)
-        throw CompileError("{} has type {}, expected {}", name, info(type.element).name, info(element).name);
+/// Whether a value that must be one element of this type has one, if its shape says so. Throws CompileError if it
+/// cannot.
+Proof is_one_element(const Value& value, std::string_view name, ElementType expected) {
+    const TensorType& type = value.checked_type();
+    if (type.element != expected)
+        throw CompileError("{} is {}, expected {}", name, info(type.element).name, info(expected).name);
     const Proof is_one = prove_equal(type.elements(), 1);
-    if (is_one == Proof::yes) return;
     if (is_one == Proof::no) throw CompileError("{} has shape {}, expected one element", name, shape_text(type.shape));
+    return is_one;
+}
+
+/// Makes an operand that must have one element a tensor of shape 1, which is checked at run time if its size is open.
+void require_one_element(Graph& graph, Node& node, size_t i, std::string_view name, ElementType expected) {
+    Value* operand = node.inputs[i];
+    if (is_one_element(*operand, name, expected) == Proof::yes) return;
     const NewNode reshape{"Reshape", 1, {operand}, {{"shape", std::vector<int64_t>{1}}}, "", node.index};
     Value* one = add_node(graph, reshape, operand->name + "_alone", &node);
     graph.set_input(&node, i, one);
@@ -346,6 +351,7 @@ std::vector<TensorType> infer_body(Node& node) {
         type_inputs(node, Repetition(node), types);
         infer_types(node.graph("body"));
         const Repetition repetition(node);  // anew, as inference may have replaced the body's outputs
+        if (repetition.is_loop) is_one_element(*repetition.condition_output, "the body's cond", ElementType::boolean);
         std::vector<Value*> outer, inner;
         for (const Repetition::Capture& capture : repetition.captures) {
             outer.push_back(capture.outer);
@@ -360,8 +366,9 @@ std::vector<TensorType> infer_body(Node& node) {
 }
 
 bool infer_repetition(Graph& graph, Node& node) {
-    if (node.op_type == "Loop" && node.has_input(0)) require_one_element(graph, node, 0, "M", ElementType::int64);
-    if (node.op_type == "Loop" && node.has_input(1)) require_one_element(graph, node, 1, "cond", ElementType::boolean);
+    const bool is_loop = node.op_type == "Loop";
+    if (is_loop && node.has_input(0)) require_one_element(graph, node, 0, "M", ElementType::int64);
+    if (is_loop && node.has_input(1)) require_one_element(graph, node, 1, "cond", ElementType::boolean);
     capture_loop_invariants(graph, node);
     if (node.op_type == "Scan") normalise_scan_axes(graph, node);
     const bool is_scan = node.op_type == "Scan";
@@ -369,10 +376,6 @@ bool infer_repetition(Graph& graph, Node& node) {
         return inline_iteration(graph, node, Repetition(node));
     const std::vector<TensorType> types = infer_body(node);
     const Repetition repetition(node);
-    if (const Value* condition = repetition.condition_output;
-        condition && condition->checked_type().element != ElementType::boolean)
-        throw CompileError("the body's condition has type {}, expected bool",
-                           info(condition->checked_type().element).name);
     for (size_t i = 0; i < types.size(); ++i) {
         if (repetition.states[i].result) repetition.states[i].result->type = types[i];
     }

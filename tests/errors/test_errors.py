@@ -47,6 +47,14 @@ def adding(weights) -> object:
     return model([node("Add", "x w", "y")], [("x", FLOAT, [4])], [("y", FLOAT, [4])], weights)
 
 
+BRANCHES = "then_branch = t () => (float[2,3] a) { a = Neg (x) }, else_branch = e () => (float[2,3] b) { b = Abs (x) }"
+
+
+def loop(operands="int64 n, bool c", goes="Identity (going)") -> object:
+    return parser.parse_model(f"""<ir_version: 10, opset_import: ["": 22]> tiny (float[2,3] x, {operands}) => (float[2,3] y) {{
+        y = Loop (n, c, x) <body = one (int64 i, bool going, float[2,3] u) => (goes, float[2,3] v) {{ goes = {goes} v = Neg (u) }}> }}""")
+
+
 MODELS = {
     # What ONNX's checker rejects
     "cycle": (
@@ -133,6 +141,14 @@ MODELS = {
             Sum (a, b) => (r) { r = Add (a, b) }"""),
         "node 'y' (Add): input 1 is missing",
     ),
+    "condition that is a number": (
+        parser.parse_model(f"""<ir_version: 10, opset_import: ["": 22]> tiny (float[2,3] x, float c) => (float[2,3] y) {{ y = If (c) <{BRANCHES}> }}"""),
+        "node 'y' (If): cond is float32, expected bool",
+    ),
+    "count of another type": (loop("int32 n, bool c"), "node 'y' (Loop): M is int32, expected int64"),
+    "condition of another type": (loop("int64 n, uint8 c"), "node 'y' (Loop): cond is uint8, expected bool"),
+    "next condition of another type": (loop(goes="ReduceMax <keepdims = 0> (u)"), "node 'y' (Loop): the body's cond is float32, expected bool"),
+    "several next conditions": (loop(goes="Greater (u, x)"), "node 'y' (Loop): the body's cond has shape 2x3, expected one element"),
     "missing factor": (
         model([helper.make_node("Einsum", ["x", "", "x"], ["y"], name="y", equation="ij,jk,kl->il")], [X], [OPEN]),
         "node 'y' (Einsum): input 1 is missing",
