@@ -191,16 +191,18 @@ void infer_branch(const Node& node, Graph& branch) {
 bool infer_if(Graph& graph, Node& node) {
     if (node.inputs.empty() || !node.inputs[0]) throw CompileError("input 0 (cond) is missing");
     require_one_element(graph, node, 0, "cond", ElementType::boolean);
-    if (const auto condition = known_condition(node.inputs[0])) return inline_branch(graph, node, *condition);
     Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
+    for (const Graph* branch : {&then_branch, &else_branch}) {
+        if (branch->outputs.size() != node.outputs.size())
+            throw CompileError("a branch has {} outputs, expected {}", branch->outputs.size(), node.outputs.size());
+    }
+    if (const auto condition = known_condition(node.inputs[0])) return inline_branch(graph, node, *condition);
     const Branches pristine{clone(then_branch), clone(else_branch)};
     const std::vector<Value*> captures(node.inputs.begin() + 1, node.inputs.end());
     for (Graph* branch : {&then_branch, &else_branch}) {
         for (size_t i = 0; i < captures.size(); ++i) pass_on(captures[i], branch->inputs.at(i));
         infer_branch(node, *branch);
         bind_outside(captures, branch->inputs);
-        if (branch->outputs.size() != node.outputs.size())
-            throw CompileError("a branch has {} outputs, expected {}", branch->outputs.size(), node.outputs.size());
     }
     if (is_squeeze_guard(node)) return require_condition(graph, node);
     if (has_two_ranks(node) && (return_optional(graph, node, pristine) || take_in_what_follows(graph, node, pristine)))

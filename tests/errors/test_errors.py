@@ -145,6 +145,10 @@ MODELS = {
         parser.parse_model(f"""<ir_version: 10, opset_import: ["": 22]> tiny (float[2,3] x, float c) => (float[2,3] y) {{ y = If (c) <{BRANCHES}> }}"""),
         "node 'y' (If): cond is float32, expected bool",
     ),
+    "branch of too few outputs": (
+        parser.parse_model(f"""<ir_version: 10, opset_import: ["": 22]> tiny (float[2,3] x) => (float[2,3] y, float[2,3] z) <bool c = {{1}}> {{ y, z = If (c) <{BRANCHES}> }}"""),
+        "node 'y' (If): a branch has 1 outputs, expected 2",
+    ),
     "count of another type": (loop("int32 n, bool c"), "node 'y' (Loop): M is int32, expected int64"),
     "condition of another type": (loop("int64 n, uint8 c"), "node 'y' (Loop): cond is uint8, expected bool"),
     "next condition of another type": (loop(goes="ReduceMax <keepdims = 0> (u)"), "node 'y' (Loop): the body's cond is float32, expected bool"),
