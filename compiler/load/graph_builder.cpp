@@ -342,7 +342,7 @@ std::shared_ptr<Graph> build_graph(const onnx::ModelProto& model, const std::fil
                                    const LoadOptions& options) {
     Source source{folder, OpsetVersions(model), std::make_shared<StringTable>()};
     GraphBuilder builder(model.graph(), source, nullptr);
-    InputDims dims(options.dims);
+    InputDims dims(options.dims, model.graph());
     add_inputs(builder.graph(), model.graph(), dims);
     std::shared_ptr<Graph> graph = builder.build();
     const std::string problem = unsupported_operators(*graph);

@@ -20,14 +20,53 @@ std::string InputDims::new_symbol(const OpenDim& open) {
     return name == thread_count_symbol || std::regex_match(name, own) ? names_.unique(name + "_dim") : name;
 }
 
+InputDims::InputDims(const std::map<std::string, DimRange>& given, const onnx::GraphProto& graph) : given_(given) {
+    for (const auto& input : graph.input()) {
+        for (int axis = 0; axis < input.type().tensor_type().shape().dim_size(); ++axis) {
+            if (const auto open = open_dim(input, axis)) narrow(*open);
+        }
+    }
+}
+
+/// An axis that the model leaves open, or nullopt.
+std::optional<InputDims::OpenDim> InputDims::open_dim(const onnx::ValueInfoProto& input, int axis) {
+    const auto& dim = input.type().tensor_type().shape().dim(axis);
+    if (dim.has_dim_value() && dim.dim_value() >= 0) return std::nullopt;
+    return OpenDim{dim.dim_param(), input.name(), axis};
+}
+
+/// What the user calls a dim, as far as it is given. The last takes precedence.
+std::vector<std::string> InputDims::given_keys(const OpenDim& open) const {
+    std::vector<std::string> keys;
+    // In reports and headers a dim is called by an identifier, which its name may not be.
+    for (const std::string& key : {identifier(open.hint()), open.name, open.place()}) {
+        if (!key.empty() && given_.contains(key)) keys.push_back(key);
+    }
+    return keys;
+}
+
+/// Restricts all dims of this one's name to the bounds that are given for it. A number is that of the axis alone.
+void InputDims::narrow(const OpenDim& open) {
+    const std::vector<std::string> keys = given_keys(open);
+    if (!open.has_name() || keys.empty()) return;
+    const std::string& key = keys.back();
+    const DimRange& given = given_.at(key);
+    if (given.min == given.max) return;
+    const auto [known, is_new] = bounds_.try_emplace(open.name, given);
+    DimRange& bounds = known->second;
+    if (given.max < bounds.min || given.min > bounds.max)
+        throw CompileError("--dim {}={}: other bounds restrict the dim '{}' to {}", key, given.text(), open.name,
+                           bounds.text());
+    bounds = {std::max(bounds.min, given.min), std::min(bounds.max, given.max)};
+}
+
 TensorType InputDims::type_of(const onnx::ValueInfoProto& input) {
     const auto& tensor = input.type().tensor_type();
     if (!tensor.has_shape()) throw CompileError("input '{}' has no shape", input.name());
     std::vector<Dim> shape;
     for (int axis = 0; axis < tensor.shape().dim_size(); ++axis) {
-        const auto& dim = tensor.shape().dim(axis);
-        const bool is_number = dim.has_dim_value() && dim.dim_value() >= 0;
-        shape.push_back(is_number ? Dim(dim.dim_value()) : dim_of({dim.dim_param(), input.name(), axis}));
+        const auto open = open_dim(input, axis);
+        shape.push_back(open ? dim_of(*open) : Dim(tensor.shape().dim(axis).dim_value()));
     }
     return {element_type_of(tensor.elem_type()), std::move(shape)};
 }
@@ -35,13 +74,12 @@ TensorType InputDims::type_of(const onnx::ValueInfoProto& input) {
 Dim InputDims::dim_of(const OpenDim& open) {
     dims_.push_back(open);
     DimRange range = {1, Dim::unbounded};
-    // In reports and headers a dim is called by an identifier, which its name may not be.
-    for (const std::string& key : {identifier(open.hint()), open.name, open.place()}) {
-        const auto given = given_.find(key);
-        if (key.empty() || given == given_.end()) continue;
+    for (const std::string& key : given_keys(open)) {
         used_.insert(key);
-        range = given->second;
+        range = given_.at(key);
     }
+    const auto bounds = bounds_.find(open.name);
+    if (range.min != range.max && bounds != bounds_.end()) range = bounds->second;
     if (range.min == range.max) return range.min;
     open_dims_.push_back(open);
     const auto [known, is_new] =

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -15,7 +16,8 @@ namespace onnx2halide {
 /// The dims of a model's inputs. Those that the model leaves open get the numbers that the user gives, or are symbols.
 class InputDims {
 public:
-    explicit InputDims(const std::map<std::string, DimRange>& given) : given_(given) {}
+    /// Throws CompileError if the user gives bounds that exclude each other for dims of one name.
+    InputDims(const std::map<std::string, DimRange>& given, const onnx::GraphProto& graph);
 
     /// The type of an input, which must be a tensor. Throws CompileError if it has no shape.
     TensorType type_of(const onnx::ValueInfoProto& input);
@@ -38,12 +40,16 @@ private:
         bool has_name() const { return !name.empty() && name != "?"; }  // a '?' is as good as none
     };
 
+    static std::optional<OpenDim> open_dim(const onnx::ValueInfoProto& input, int axis);
+    std::vector<std::string> given_keys(const OpenDim& open) const;
+    void narrow(const OpenDim& open);
     Dim dim_of(const OpenDim& open);
     std::string new_symbol(const OpenDim& open);
     std::string key_of(const OpenDim& dim) const;
     std::string open_dims_text() const;
 
     const std::map<std::string, DimRange>& given_;
+    std::map<std::string, DimRange> bounds_;  // by the model's name
     Names names_;
     std::map<std::string, Dim> symbols_, by_model_name_, by_place_;
     std::vector<OpenDim> dims_, open_dims_;  // all that the model leaves open, and those that the user leaves open, too

@@ -3,6 +3,7 @@
 import os
 import re
 import resource
+import shutil
 
 import numpy as np
 import pytest
@@ -118,6 +119,20 @@ def test_any_dims_may_stay_open_and_have_bounds(onnx2halide, tmp_path):
     assert onnx2halide("tiny.onnx", "--dim", "m=2..7", "-o", "out", "--sources-only").returncode == 0
     rows = (tmp_path / "out" / "tiny.c").read_text()
     assert '{"m", 1, 0, 2, 7}' in rows and '{"n", 0, 0, 1, 2147483647}' in rows
+
+
+def test_bounds_of_dims_of_one_name_all_count(onnx2halide, tmp_path):
+    inputs = [("a", FLOAT, ["n", 3]), ("b", FLOAT, ["n", 3])]
+    (tmp_path / "tiny.onnx").write_bytes(model([node("Add", "a b", "y")], inputs, [("y", *OPEN[1:])]).SerializeToString())
+    for dims, bounds in ((["a:0=2..8", "b:0=1..4"], "2, 4"), (["n=2..8", "b:0=1..4"], "2, 4"), (["b:0=1..4"], "1, 4")):
+        words = [word for dim in dims for word in ("--dim", dim)]
+        assert onnx2halide("tiny.onnx", *words, "-o", "out", "--sources-only", "--overwrite").returncode == 0
+        rows = (tmp_path / "out" / "tiny.c").read_text()
+        assert f'{{"n", 0, 0, {bounds}}}' in rows
+    assert "open dims" not in onnx2halide("inspect", "tiny.onnx", "--dim", "a:0=1..4", "--dim", "b:0=4..8").stdout
+    shutil.rmtree(tmp_path / "out")
+    message = "tiny.onnx: --dim b:0=8..9: other bounds restrict the dim 'n' to 1..4\n"
+    refused(onnx2halide, tmp_path, ["tiny.onnx", "--dim", "a:0=1..4", "--dim", "b:0=8..9", "-o", "out"], 1, message)
 
 
 def test_dim_of_zero(onnx2halide, tmp_path):
