@@ -48,7 +48,7 @@ struct TreeEnsemble {
 };
 
 /// Reads a node of one of these operators, and adds strings to the table. Throws CompileError if its attributes
-/// contradict each other, refer to missing nodes, or reach a node in two ways.
+/// contradict each other or refer to missing nodes, or if branches form a cycle or lead to a root.
 TreeEnsemble read_tree_ensemble(const Node& node, StringTable& strings);
 
 bool is_tree_ensemble(const Node& node);
