@@ -252,10 +252,12 @@ private:
         std::vector<int32_t> result;
         for (const size_t root : ensemble_.roots) {
             std::set<int64_t> targets;
+            std::set<size_t> seen;  // several branches may lead to one node
             std::vector<size_t> open = {root};
             while (!open.empty()) {
                 const size_t node = open.back();
                 open.pop_back();
+                if (!seen.insert(node).second) continue;
                 for (const auto& [target, weight] : scores_.of(node)) targets.insert(target);
                 const auto& branch = ensemble_.nodes[node].branch;
                 if (branch) open.insert(open.end(), {branch->if_true, branch->if_false});

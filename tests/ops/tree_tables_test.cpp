@@ -126,4 +126,17 @@ TEST_CASE("scores are as narrow as the targets allow") {
     CHECK(make_tree_tables(ensemble, false, true).width == 6);
 }
 
+TEST_CASE("nodes to which all branches of the one above lead are visited once") {
+    constexpr size_t branches = 64;  // 2^64 paths
+    TreeEnsemble ensemble;
+    for (size_t i = 0; i < branches; ++i)
+        ensemble.nodes.push_back({TreeEnsemble::Branch{Test::below, 0, 0, {}, false, i + 1, i + 1}, {}});
+    ensemble.nodes.push_back({{}, {{2, 1}}});
+    ensemble.roots = {0};
+    ensemble.targets = 3;
+    const TreeTables tables = make_tree_tables(ensemble, false, false);
+    CHECK(tables.targets == std::vector<int32_t>{2});
+    CHECK(tables.children.size() == 2 * branches + 1);
+}
+
 }  // namespace onnx2halide
