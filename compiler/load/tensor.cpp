@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <span>
 
 #include <onnx/checker.h>
 
@@ -112,6 +113,28 @@ Bytes unpacked(const Bytes& packed, ElementType type, uint64_t elements) {
     return bytes;
 }
 
+/// The number of elements of a shape. Throws CompileError if an extent is negative, or if there are more than `most`.
+uint64_t checked_elements(const std::string& name, const std::vector<int64_t>& shape, uint64_t most) {
+    uint64_t elements = 1;
+    for (const int64_t dim : shape) {
+        if (dim < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(dim), &elements) || elements > most)
+            throw CompileError("initialiser '{}' has dim {}", name, dim);
+    }
+    return elements;
+}
+
+/// The index of an element in a flattened tensor. Throws CompileError if a coordinate is out of range.
+size_t flat_index(const std::string& name, std::span<const int64_t> coordinates, const std::vector<int64_t>& shape) {
+    size_t index = 0;
+    for (size_t axis = 0; axis < shape.size(); ++axis) {
+        if (coordinates[axis] < 0 || coordinates[axis] >= shape[axis])
+            throw CompileError("initialiser '{}' has an element at {}, expected one in [0, {})", name,
+                               coordinates[axis], shape[axis]);
+        index = index * static_cast<size_t>(shape[axis]) + static_cast<size_t>(coordinates[axis]);
+    }
+    return index;
+}
+
 }  // namespace
 
 Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder) {
@@ -121,13 +144,7 @@ Constant read_tensor(const onnx::TensorProto& tensor, const std::filesystem::pat
         throw CompileError("initialiser '{}' has element type {}, which ONNX does not define", tensor.name(),
                            tensor.data_type());
     constant.shape.assign(tensor.dims().begin(), tensor.dims().end());
-    uint64_t elements = 1;
-    for (const int64_t dim : constant.shape) {
-        if (dim < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(dim), &elements) ||
-            elements > (uint64_t{1} << 40)) {
-            throw CompileError("initialiser '{}' has dim {}", tensor.name(), dim);
-        }
-    }
+    const uint64_t elements = checked_elements(tensor.name(), constant.shape, uint64_t{1} << 40);
     if (constant.element == ElementType::string) {
         constant.strings.assign(tensor.string_data().begin(), tensor.string_data().end());
         if (constant.strings.size() != elements)
@@ -162,27 +179,20 @@ Constant read_sparse_tensor(const onnx::SparseTensorProto& tensor, const std::fi
     Constant dense;
     dense.element = values.element;
     dense.shape.assign(tensor.dims().begin(), tensor.dims().end());
-    uint64_t elements = 1;
-    for (const int64_t dim : dense.shape) {
-        if (dim < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(dim), &elements) ||
-            elements > Dim::unbounded)
-            throw CompileError("initialiser '{}' has dim {}", name, dim);
-    }
+    const uint64_t elements = checked_elements(name, dense.shape, Dim::unbounded);
     // An index is that of an element in the flattened tensor, or a coordinate per axis.
     const std::vector<int64_t> numbers = places.integers();
+    const std::vector<int64_t> extents =
+        places.shape.size() == 2 ? dense.shape : std::vector{static_cast<int64_t>(elements)};
     const auto count = static_cast<size_t>(values.elements());
-    const size_t rank = places.shape.size() == 2 ? dense.shape.size() : 1, size = (info(dense.element).bits + 7) / 8;
+    const size_t rank = extents.size(), size = (info(dense.element).bits + 7) / 8;
     if (numbers.size() != count * rank)
         throw CompileError("initialiser '{}' has {} indices, expected {}", name, numbers.size(), count * rank);
     Bytes bytes(elements * size);
     for (size_t i = 0; i < count; ++i) {
-        int64_t place = 0;
-        for (size_t axis = 0; axis < rank; ++axis)
-            place = (axis == 0 ? 0 : place * dense.shape[axis]) + numbers[i * rank + axis];
-        if (place < 0 || static_cast<uint64_t>(place) >= elements)
-            throw CompileError("initialiser '{}' has an element at {}, expected less than {}", name, place, elements);
+        const size_t place = flat_index(name, std::span(numbers).subspan(i * rank, rank), extents);
         std::copy_n(values.data->begin() + static_cast<int64_t>(i * size), size,
-                    bytes.begin() + static_cast<int64_t>(static_cast<size_t>(place) * size));
+                    bytes.begin() + static_cast<int64_t>(place * size));
     }
     dense.data = std::make_shared<Bytes>(std::move(bytes));
     return dense;
