@@ -36,8 +36,8 @@ void AttentionBody::refuse_flags(std::initializer_list<std::string_view> attribu
     for (const std::string_view attribute : attributes) call_.refuse_flag(attribute);
 }
 
-void AttentionBody::add_heads(std::string_view result, std::string_view x, int64_t heads) {
-    add(fmt::format("{} = onnx2halide.SplitHeads<num_heads = {}>({})", result, heads, x));
+void AttentionBody::add_heads(std::string_view result, std::string_view x, int64_t heads, std::string_view bias) {
+    add(fmt::format("{} = onnx2halide.SplitHeads<num_heads = {}>({}, {})", result, heads, x, bias));
 }
 
 void AttentionBody::add_states(std::string_view result, std::string_view past, std::string_view x) {

@@ -18,8 +18,9 @@ public:
     void refuse_outputs(std::initializer_list<std::string_view> formals) const;
     void refuse_flags(std::initializer_list<std::string_view> attributes) const;
 
-    /// Defines `result`, the heads of a tensor x [batch, sequence, heads * size].
-    void add_heads(std::string_view result, std::string_view x, int64_t heads);
+    /// Defines `result`, the heads of a tensor x [batch, sequence, heads * size] plus a bias [heads * size], whose name
+    /// may be empty. An x that has already been split into heads stays as it is, without bias.
+    void add_heads(std::string_view result, std::string_view x, int64_t heads, std::string_view bias = "");
     /// Defines `result`, a past [batch, heads, sequence, size] followed by x; the name `past` may be empty.
     void add_states(std::string_view result, std::string_view past, std::string_view x);
     /// Defines `positions`, those of the queries among all keys, past ones included.

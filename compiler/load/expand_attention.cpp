@@ -57,9 +57,7 @@ std::string split(std::string_view x, int axis, const std::string& sizes) {
 
 /// Defines `result`, the heads of queries, keys or values, from their rows plus, if there is a bias, their part of it.
 void add_biased_heads(AttentionBody& body, std::string_view result, std::string_view rows, int64_t heads) {
-    if (!body.has_input("bias")) return body.add_heads(result, rows, heads);
-    body.add(fmt::format("{0}_rows = Add({1}, b_{0})", result, rows));
-    body.add_heads(result, fmt::format("{}_rows", result), heads);
+    body.add_heads(result, rows, heads, body.has_input("bias") ? fmt::format("b_{}", result) : "");
 }
 
 OperatorBody attention(const OperatorCall& call) {
@@ -102,12 +100,15 @@ OperatorBody quantised_attention(const OperatorCall& call) {
     return std::move(body).body();
 }
 
-/// Defines q, k and v from separate tensors; keys and values may have been split into heads already.
+/// Defines q, k and v from separate tensors. Keys and values may have been split into heads already; then onnxruntime
+/// adds no bias to them, which should be zeros for them.
 void add_separate(AttentionBody& body, int64_t heads) {
     if (body.has_input("bias")) {
         body.add(R"(
             q_size = Shape<start = 2, end = 3>(query)
-            v_size = Shape<start = 2, end = 3>(value)
+            q_and_k_size = Add(q_size, q_size)
+            all_size = Shape(bias)
+            v_size = Sub(all_size, q_and_k_size)
             sizes = Concat<axis = 0>(q_size, q_size, v_size)
             b_q, b_k, b_v = Split<axis = 0>(bias, sizes))");
     }

@@ -217,7 +217,8 @@ private:
 
 std::vector<Value*> expand_attention(CompositeBuilder& builder) { return {Attention(builder).make()}; }
 
-/// [batch, sequence, heads * size] as [batch, heads, sequence, size]; a tensor of rank 4 is returned as it is.
+/// [batch, sequence, heads * size], plus a bias if there is one, as [batch, heads, sequence, size]. A tensor of rank 4
+/// is returned as it is.
 std::vector<Value*> expand_heads(CompositeBuilder& builder) {
     Value* x = builder.input(0);
     if (x->checked_type().rank() == 4) return {builder.add("heads", {"Identity", 13, {x}})};
@@ -225,6 +226,7 @@ std::vector<Value*> expand_heads(CompositeBuilder& builder) {
     const int64_t heads = builder.node().integer("num_heads");
     if (!exact_div(x->type->shape[2], heads))
         throw CompileError("{} elements are not a multiple of {} heads", x->type->shape[2].text(), heads);
+    if (Value* bias = builder.optional_input(1)) x = builder.add("biased", {"Add", 14, {x, bias}});
     Value* split = reshaped(builder, "split", x, {0, 0, heads, -1});
     return {builder.add("heads", {"Transpose", 13, {split}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}}})};
 }

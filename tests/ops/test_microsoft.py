@@ -291,7 +291,8 @@ def multi_head_attention():
         yield packed_attention([x(BATCH, QUERIES, HEADS, 3, SIZE), None, None, added], ["q", "k", "v"])
     yield Fused("MultiHeadAttention", [rows, x(BATCH, keys, WIDTH), x(BATCH, keys, 8), constant(2 * WIDTH + 8)], heads)
     yield packed_attention([rows, x(BATCH, keys, HEADS, 2, SIZE)], ["k", "v"])
-    yield Fused("MultiHeadAttention", [rows, x(BATCH, HEADS, keys, SIZE), x(BATCH, HEADS, keys, SIZE)], heads)
+    for added in (None, bias):
+        yield Fused("MultiHeadAttention", [rows, x(BATCH, HEADS, keys, SIZE), x(BATCH, HEADS, keys, SIZE), added], heads)
     past = [x(BATCH, HEADS, 4, SIZE), x(BATCH, HEADS, 4, SIZE)]
     for total, before, outputs in ((QUERIES, [], (0,)), (QUERIES + 4, past, (0, 1, 2))):
         masks = [None, Given(np.array([[1] * total, [0] + [1] * (total - 1)], np.int32)), x(BATCH, QUERIES, total, dtype="int32", between=(0, 2))]
