@@ -361,9 +361,13 @@ std::string AffineGrid::place(KernelSource& source, const std::string& at, const
                         : fmt::format("cast<{}>({})", type, source.dim(dim));
     };
     if (!aligns_corners_) return fmt::format("((cast<{}>({}) * 2 + 1) / {} - 1)", type, at, number(extent));
-    // A single element is at the centre.
-    if (extent.is(1)) return KernelSource::literal(0.0, in(0).element);
-    return fmt::format("(cast<{}>({}) * 2 / {} - 1)", type, at, number(extent - 1));
+    // A single element is at the centre, as in PyTorch; ONNX's reference has it at -1, onnxruntime at 1.
+    const std::string centre = KernelSource::literal(0.0, in(0).element);
+    if (extent.is(1)) return centre;
+    const std::string one_of_several = fmt::format("cast<{}>({}) * 2 / {} - 1", type, at, number(extent - 1));
+    return prove_equal(extent, 1) == Proof::no
+               ? fmt::format("({})", one_of_several)
+               : fmt::format("select({} == 1, {}, {})", source.dim(extent), centre, one_of_several);
 }
 
 void AffineGrid::algorithm(KernelSource& source) const {

@@ -6,7 +6,7 @@ import ml_dtypes  # noqa: F401, which makes bfloat16 a dtype of numpy
 import numpy as np
 import onnx2halide
 import pytest
-from onnx import helper
+from onnx import helper, parser
 from onnx2halide.references import OnnxRuntime
 from reference_cases import Case, check, constant, indices, x
 
@@ -83,3 +83,13 @@ def test_offsets_beyond_an_image_whose_width_has_no_narrow_number(dtype):
     offsets[0, 1, 0, -1] = 100
     found = onnx2halide.compile(model).run([np.ones(shapes["x"], dtype), np.ones(shapes["w"], dtype), offsets])[0]
     assert found[0, 0, 0, -3:].tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize("size", ["size", "known"])
+def test_affine_grid_of_one_row(size):
+    """The row is at the centre, as in PyTorch."""
+    text = f"g (float[1,2,3] theta, int64[4] size) => (float[a,b,c,d] y) <int64[4] known = {{1, 1, 1, 3}}> {{ y = AffineGrid <align_corners = 1> (theta, {size}) }}"
+    theta = np.random.default_rng(0).normal(size=(1, 2, 3)).astype(np.float32)
+    found = onnx2halide.compile(parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}')).run_by_name({"theta": theta, "size": np.array([1, 1, 1, 3])})["y"]
+    positions = np.array([[-1, 0, 1], [0, 0, 1], [1, 0, 1]], np.float32)
+    np.testing.assert_allclose(found[0, 0], positions @ theta[0].T, rtol=1e-6)
