@@ -79,6 +79,18 @@ OperatorBody fused_conv(const OperatorCall& call) {
     return body;
 }
 
+/// The same for NHWC images; the layout of the filters is Conv's.
+OperatorBody nhwc_fused_conv(const OperatorCall& call) {
+    OperatorBody body{{"X", "W", "B", "Z"}, {"Y"}, {}};
+    const std::string attributes = call.passed_on_to_conv();
+    body.add_planes("image", "X", call.spatial_rank());
+    body.add(fmt::format("planes = Conv{}(image, W, B)", attributes));
+    body.add_image("conv", "planes", call.spatial_rank());
+    if (call.has_input(3)) body.add("sum = Add(conv, Z)");
+    add_conv_activation(body, call, call.has_input(3) ? "sum" : "conv");
+    return body;
+}
+
 /// Defines `Y`, the activation of `product`, whose attributes have names such as `activation_alpha`.
 void add_named_activation(OperatorBody& body, const OperatorCall& call) {
     add_activation(body, call, "Y", "product", [&](std::string_view name, size_t) {
@@ -105,18 +117,6 @@ OperatorBody fused_matmul_activation(const OperatorCall& call) {
                          call.real("alpha", 1.0f), call.integer("transA", 0), call.integer("transB", 0),
                          call.integer("transBatchA", 0), call.integer("transBatchB", 0)));
     add_named_activation(body, call);
-    return body;
-}
-
-/// The same for NHWC images; the layout of the filters is Conv's.
-OperatorBody nhwc_fused_conv(const OperatorCall& call) {
-    OperatorBody body{{"X", "W", "B", "Z"}, {"Y"}, {}};
-    const std::string attributes = call.passed_on_to_conv();
-    body.add_planes("image", "X", call.spatial_rank());
-    body.add(fmt::format("planes = Conv{}(image, W, B)", attributes));
-    body.add_image("conv", "planes", call.spatial_rank());
-    if (call.has_input(3)) body.add("sum = Add(conv, Z)");
-    add_conv_activation(body, call, call.has_input(3) ? "sum" : "conv");
     return body;
 }
 
