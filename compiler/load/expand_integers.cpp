@@ -58,11 +58,12 @@ OperatorBody mul_integer(const OperatorCall& call) {
     return body;
 }
 
-OperatorBody matmul_integer_16(const OperatorCall& call) {
+OperatorBody matmul_integer_16(const OperatorCall&) {
     OperatorBody body{{"a", "b"}, {"y"}, {}};
-    add_wide(body, call, "a", 2);
-    add_wide(body, call, "b", 3);
-    body.add("y = MatMul(wide_a, wide_b)");
+    body.add(R"(
+        wide_a = Cast<to = 6>(a)
+        wide_b = Cast<to = 6>(b)
+        y = MatMul(wide_a, wide_b))");
     return body;
 }
 
