@@ -159,18 +159,69 @@ void add_channels_last(OperatorBody& body, const OperatorCall& call) {
         present = Reshape(present_rows, present_shape))");
 }
 
-/// A causal depthwise convolution along a signal. It reads the last elements of the previous part of the signal from
-/// `past`, and returns those of this one as `present`.
-OperatorBody causal_conv_with_state(const OperatorCall& call) {
-    OperatorBody body{{"input", "weight", "bias", "past"}, {"output", "present"}, {}};
+/// Throws CompileError if CausalConvWithState has attributes that are not supported.
+void check_causal_conv(const OperatorCall& call) {
     call.refuse_flag("state_window");
     if (const int64_t axes = call.integer("ndim", 1); axes != 1)
         throw CompileError("attribute ndim is {}, expected 1", axes);
     const std::string activation = call.string("activation", "none");
     if (activation != "none" && activation != "silu" && activation != "swish")
         throw CompileError("attribute activation is '{}', expected none, silu or swish", activation);
-    const int64_t dilation = call.integer("dilation", 1);
-    if (dilation < 1) throw CompileError("attribute dilation is {}, expected 1 or more", dilation);
+    if (const int64_t dilation = call.integer("dilation", 1); dilation < 1)
+        throw CompileError("attribute dilation is {}, expected 1 or more", dilation);
+}
+
+/// Defines `signal`: `past_signal` or, without it, as many zeros, followed by `input_signal`.
+void add_whole_signal(OperatorBody& body, const OperatorCall& call, bool is_last) {
+    add_signal(body, "input", is_last);
+    if (call.has_input(3)) {
+        add_signal(body, "past", is_last);
+        return body.add("signal = Concat<axis = 2>(past_signal, input_signal)");
+    }
+    body.add(R"(
+        pads = Concat<axis = 0>(kept, zero_row)
+        signal = Pad(input_signal, pads, , along))");
+}
+
+/// Defines `sum`, the weighted sum of each element of the input and those before it, as floats.
+void add_window_sums(OperatorBody& body) {
+    body.add(R"(
+        length_row = Shape<start = 2>(input_signal)
+        length = Squeeze(length_row)
+        places_row = Range(zero, length, one)
+        places = Unsqueeze(places_row, column)
+        taps_places = Range(zero, taps, one)
+        offsets = Mul(taps_places, dilation)
+        windows_places = Add(places, offsets)
+        windows = Gather<axis = 2>(signal, windows_places)
+        wide_windows = Cast<to = 1>(windows)
+        wide_weight = Cast<to = 1>(weight)
+        products = Mul(wide_windows, wide_weight)
+        sum = ReduceSum<keepdims = 0>(products, last))");
+}
+
+/// Defines `result`, the activation of `sum` plus the bias, in the input's type.
+void add_biased_activation(OperatorBody& body, const OperatorCall& call, std::string_view result) {
+    if (call.has_input(2)) {
+        body.add(R"(
+            wide_bias = Cast<to = 1>(bias)
+            bias_column = Unsqueeze(wide_bias, column)
+            result = Add(sum, bias_column))");
+    } else {
+        body.add("result = Identity(sum)");
+    }
+    const bool is_linear = call.string("activation", "none") == "none";
+    body.add(fmt::format(R"(
+        wide_output = {}(result)
+        {} = CastLike(wide_output, input))",
+                         is_linear ? "Identity" : "Swish", result));
+}
+
+/// A causal depthwise convolution along a signal. It reads the last elements of the previous part of the signal from
+/// `past`, and returns those of this one as `present`.
+OperatorBody causal_conv_with_state(const OperatorCall& call) {
+    OperatorBody body{{"input", "weight", "bias", "past"}, {"output", "present"}, {}};
+    check_causal_conv(call);
     const bool is_last = call.integer("channels_last", 0) != 0;
     body.add(fmt::format(R"(
         flat = Constant<value_ints = [0, 0, -1]>()
@@ -186,39 +237,10 @@ OperatorBody causal_conv_with_state(const OperatorCall& call) {
         taps = Squeeze(taps_row)
         gaps_row = Sub(taps_row, one)
         kept = Mul(gaps_row, dilation))",
-                         dilation));
-    add_signal(body, "input", is_last);
-    if (call.has_input(3)) {
-        add_signal(body, "past", is_last);
-        body.add("signal = Concat<axis = 2>(past_signal, input_signal)");
-    } else {
-        body.add(R"(
-            pads = Concat<axis = 0>(kept, zero_row)
-            signal = Pad(input_signal, pads, , along))");
-    }
-    body.add(R"(
-        length_row = Shape<start = 2>(input_signal)
-        length = Squeeze(length_row)
-        places_row = Range(zero, length, one)
-        places = Unsqueeze(places_row, column)
-        taps_places = Range(zero, taps, one)
-        offsets = Mul(taps_places, dilation)
-        windows_places = Add(places, offsets)
-        windows = Gather<axis = 2>(signal, windows_places)
-        wide_windows = Cast<to = 1>(windows)
-        wide_weight = Cast<to = 1>(weight)
-        products = Mul(wide_windows, wide_weight)
-        sum = ReduceSum<keepdims = 0>(products, last))");
-    if (call.has_input(2)) {
-        body.add(R"(
-            wide_bias = Cast<to = 1>(bias)
-            bias_column = Unsqueeze(wide_bias, column)
-            result = Add(sum, bias_column))");
-    } else {
-        body.add("result = Identity(sum)");
-    }
-    body.add(fmt::format("wide_output = {}(result)", activation == "none" ? "Identity" : "Swish"));
-    body.add(fmt::format("{} = CastLike(wide_output, input)", is_last ? "output_signal" : "output"));
+                         call.integer("dilation", 1)));
+    add_whole_signal(body, call, is_last);
+    add_window_sums(body);
+    add_biased_activation(body, call, is_last ? "output_signal" : "output");
     if (call.has_output(1))
         body.add(fmt::format("{} = Slice(signal, length_row, all, along)", is_last ? "present_signal" : "present"));
     if (is_last) add_channels_last(body, call);
