@@ -24,6 +24,9 @@ inline NewNode view(Value* value, const TensorType& type) {
     return {"View", 1, {value}, {{"type", type}}, "onnx2halide"};
 }
 
+/// A node whose result has the elements of `value` in another type.
+inline NewNode cast(Value* value, ElementType to) { return {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}}; }
+
 /// Inserts the node before `before` (null: at the end). Returns its result, which has no type yet and whose name starts
 /// with `hint`; the node is named after it. See also add_node, which infers the type.
 Value* insert_node(Graph& graph, const NewNode& node, const std::string& hint, const Node* before);

@@ -28,9 +28,9 @@ Value* call_host(NodeReplacement& replacement, const Node& node, const std::stri
     return result;
 }
 
-Value* cast(NodeReplacement& replacement, Value* x, ElementType to) {
-    if (x->checked_type().element == to) return x;
-    return replacement.add("Cast", 13, {x}, {{"to", static_cast<int64_t>(to)}});
+/// A value, cast unless it has this type.
+Value* converted(NodeReplacement& replacement, Value* x, ElementType to) {
+    return x->checked_type().element == to ? x : replacement.add(cast(x, to));
 }
 
 /// From each category to its column. Of equal categories the last one counts.
@@ -48,7 +48,7 @@ Value* one_hot_of_known(NodeReplacement& replacement, const Node& node, const Co
     using enum ElementType;
     Value* element = node.inputs.at(0);
     const ElementType own = element->checked_type().element;
-    if (own != string && own != float64) element = cast(replacement, element, is_float(own) ? float32 : int64);
+    if (own != string && own != float64) element = converted(replacement, element, is_float(own) ? float32 : int64);
     const Encoding columns = columns_of(categories);
     return call_host(replacement, node, "OneHotOfKnown",
                      {element, replacement.add("keys", columns.keys), replacement.add("columns", columns.values)},
@@ -63,7 +63,7 @@ Value* one_hot(NodeReplacement& replacement, const Node& node, StringTable& stri
     std::vector<int64_t> numbers(count);
     std::iota(numbers.begin(), numbers.end(), 0);
 
-    Value* element = cast(replacement, node.inputs.at(0), categories.element);
+    Value* element = converted(replacement, node.inputs.at(0), categories.element);
     Value* number = lookup(replacement, element, columns_of(categories));
     Value* column = replacement.add("Unsqueeze", 11, {number}, {{"axes", std::vector<int64_t>{-1}}});
     return replacement.add("Equal", 13, {column, replacement.add("numbers", ElementType::int64, {count}, numbers)});
@@ -76,7 +76,7 @@ Value* encode(NodeReplacement& replacement, const Node& node, StringTable& strin
 Value* vectorise(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     const Ngrams ngrams = read_ngrams(node, strings);
     Value* items = node.inputs.at(0);
-    if (items->checked_type().element == ElementType::int32) items = cast(replacement, items, ElementType::int64);
+    if (items->checked_type().element == ElementType::int32) items = converted(replacement, items, ElementType::int64);
     return replacement.add("WeighNgrams", 1,
                            {items, replacement.add("pool", ngrams.pool), replacement.add("lengths", ngrams.lengths),
                             replacement.add("columns", ngrams.columns),

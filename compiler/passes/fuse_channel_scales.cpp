@@ -167,8 +167,7 @@ private:
         Value* number = add_constant(graph_, make_constant(ElementType::float32, {}, std::vector<float>{value}),
                                      name_ + "_" + role);
         if (element == ElementType::float32) return number;
-        return add_node(graph_, {"Cast", 13, {number}, {{"to", static_cast<int64_t>(element)}}}, name_ + "_" + role,
-                        nodes_.back());
+        return add_node(graph_, cast(number, element), name_ + "_" + role, nodes_.back());
     }
 
     Value* shape(const std::vector<int64_t>& extents) {

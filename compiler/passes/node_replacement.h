@@ -17,8 +17,9 @@ public:
     /// Adds a node and returns its result.
     Value* add(const std::string& op, int version, std::vector<Value*> inputs, Attributes attributes = {},
                const std::string& domain = "") {
-        return add_node(graph_, {op, version, std::move(inputs), std::move(attributes), domain}, node_.name, &node_);
+        return add({op, version, std::move(inputs), std::move(attributes), domain});
     }
+    Value* add(const NewNode& node) { return add_node(graph_, node, node_.name, &node_); }
     Value* add(const std::string& role, Constant constant) {
         return add_constant(graph_, std::move(constant), node_.name + "_" + role);
     }
@@ -30,8 +31,7 @@ public:
     /// Replaces an output of the node by `result`, cast to the output's element type.
     void replace(Value* output, Value* result) {
         const ElementType to = output->checked_type().element;
-        if (result->checked_type().element != to)
-            result = add("Cast", 13, {result}, {{"to", static_cast<int64_t>(to)}});
+        if (result->checked_type().element != to) result = add(cast(result, to));
         graph_.replace_uses(output, result);
     }
 

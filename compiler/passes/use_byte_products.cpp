@@ -123,7 +123,7 @@ public:
         node_ = product.node;
         Value* bytes = without_sign(product.left.bytes, "bytes");
         Value* zero_point = this->zero_point(product.left);
-        Value* weights = cast(node_->inputs[1], ElementType::int8, "bytes");
+        Value* weights = add("bytes", cast(node_->inputs[1], ElementType::int8));
         Value* correction = zero_point ? this->correction(weights, product.axes, zero_point) : nullptr;
         graph_.set_input(node_, 0, bytes);
         graph_.set_input(node_, 1, weights);
@@ -140,10 +140,6 @@ private:
         return add_node(graph_, node, node_->name + "_" + role, node_);
     }
 
-    Value* cast(Value* value, ElementType type, const std::string& role) {
-        return add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
-    }
-
     template <typename T>
     Value* constant(const std::string& role, ElementType type, std::vector<int64_t> shape, const std::vector<T>& of) {
         return add_constant(graph_, make_constant(type, std::move(shape), of), node_->name + "_" + role);
@@ -155,8 +151,9 @@ private:
         Value*& known = raised_[bytes];
         if (known) return known;
         Value* sign = constant("sign", ElementType::int16, {}, std::vector<int16_t>{128});
-        Value* raised = add("raised_" + role, {"Add", 14, {cast(bytes, ElementType::int16, "wide_" + role), sign}});
-        return known = cast(raised, ElementType::uint8, "unsigned_" + role);
+        Value* raised =
+            add("raised_" + role, {"Add", 14, {add("wide_" + role, cast(bytes, ElementType::int16)), sign}});
+        return known = add("unsigned_" + role, cast(raised, ElementType::uint8));
     }
 
     /// The zero point of an operand after without_sign; null if it is 0.
@@ -172,9 +169,9 @@ private:
         Value* axes = constant("axes", ElementType::int64, {count}, of.summed);
         Value* sums = add("weight_sums", {"ReduceSum",
                                           13,
-                                          {cast(weights, ElementType::int32, "wide_weights"), axes},
+                                          {add("wide_weights", cast(weights, ElementType::int32)), axes},
                                           {{"keepdims", int64_t{0}}, {"noop_with_empty_axes", int64_t{0}}}});
-        return add("correction", {"Mul", 14, {sums, cast(zero_point, ElementType::int32, "zero")}});
+        return add("correction", {"Mul", 14, {sums, add("zero", cast(zero_point, ElementType::int32))}});
     }
 
     /// Adds the correction to a convolution's bias. Padding, which is 0 in centred numbers, is the zero point in bytes:

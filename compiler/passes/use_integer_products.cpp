@@ -118,7 +118,7 @@ public:
         const bool is_conv = node_->op_type == "Conv";
         NewNode sums{
             node_->op_type, node_->version, {centred(product.left), centred(product.right)}, node_->attributes};
-        Value* real = cast(add("sums", sums), ElementType::float32, "real");
+        Value* real = add("real", cast(add("sums", sums), ElementType::float32));
         Value* scale = add("scale", {"Mul", 14, {product.left.scale, product.right.scale}});
         NewNode last{"Mul", 14, {real, is_conv ? along_channels(scale) : scale}};
         if (node_->has_input(2)) {
@@ -143,17 +143,13 @@ private:
         return add_node(graph_, node, node_->name + "_" + role, node_);
     }
 
-    Value* cast(Value* value, ElementType type, const std::string& role) {
-        return add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
-    }
-
     /// Integers minus their zero point, in 16 bits.
     Value* centred(const Quantised& operand) {
         Value*& known = centred_[{operand.integers, operand.zero_point}];
         if (known) return known;
-        known = cast(operand.integers, ElementType::int16, "wide");
+        known = add("wide", cast(operand.integers, ElementType::int16));
         if (operand.zero_point) {
-            Value* zero_point = cast(operand.zero_point, ElementType::int16, "zero_point");
+            Value* zero_point = add("zero_point", cast(operand.zero_point, ElementType::int16));
             known = add("centred", {"Sub", 14, {known, zero_point}});
         }
         return known;

@@ -148,8 +148,7 @@ private:
         Value* rows = builder_.add("batch", {"Shape", 15, {queries_}, {{"start", int64_t{0}}, {"end", int64_t{1}}}});
         const auto column = [&](const std::string& role, Value* from, Value* to) {
             Value* numbers = builder_.add(role, {"Slice", 13, {mask, from, to}});
-            Value* wide = builder_.add(role + "_wide",
-                                       {"Cast", 13, {numbers}, {{"to", static_cast<int64_t>(ElementType::int64)}}});
+            Value* wide = builder_.add(role + "_wide", cast(numbers, ElementType::int64));
             return over_heads(role + "_column", wide, {1, 2, 3});
         };
         Value* places = key_places();
@@ -198,7 +197,7 @@ private:
         const ElementType element = queries_->type->element;
         Value* real = builder_.constant(role, make_constant(ElementType::float32, {}, std::vector{value}));
         if (element == ElementType::float32) return real;
-        return builder_.add(role, {"Cast", 13, {real}, {{"to", static_cast<int64_t>(element)}}});
+        return builder_.add(role, cast(real, element));
     }
 
     Value* binary(const std::string& role, const std::string& type, Value* a, Value* b) {

@@ -37,10 +37,6 @@ private:
     std::map<std::string, Attribute> attributes_;
     Value* extents_ = nullptr;  // of the axes that are resized, int64
 
-    Value* cast(const std::string& role, Value* value, ElementType to) {
-        return builder_.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
-    }
-
     /// Null if there are none. Known scales are limited to those that change an extent, so that other extents stay
     /// known.
     Value* given_scales(size_t input) {
@@ -87,17 +83,17 @@ private:
 
     /// floor(extent * scale), in float as in the standard's own inference.
     Value* scaled(Value* scales) {
-        Value* extents = cast("real_extents", extents_, ElementType::float32);
-        Value* product =
-            builder_.add("scaled", {"Mul", 14, {extents, cast("real_scales", scales, ElementType::float32)}});
-        return cast("sizes", builder_.add("floor", {"Floor", 13, {product}}), ElementType::int64);
+        Value* extents = builder_.add("real_extents", cast(extents_, ElementType::float32));
+        Value* product = builder_.add(
+            "scaled", {"Mul", 14, {extents, builder_.add("real_scales", cast(scales, ElementType::float32))}});
+        return builder_.add("sizes", cast(builder_.add("floor", {"Floor", 13, {product}}), ElementType::int64));
     }
 
     /// The smallest or largest of the axes' scales that follow from the sizes, for each axis.
     Value* common_scale() {
         const bool is_larger = node_.string("keep_aspect_ratio_policy", "") == "not_smaller";
-        Value *sizes = cast("real_sizes", builder_.input(3), ElementType::float64),
-              *extents = cast("real_extents", extents_, ElementType::float64);
+        Value *sizes = builder_.add("real_sizes", cast(builder_.input(3), ElementType::float64)),
+              *extents = builder_.add("real_extents", cast(extents_, ElementType::float64));
         Value* scales = builder_.add("scales", {"Div", 14, {sizes, extents}});
         Value* common = builder_.add("common", {is_larger ? "ReduceMax" : "ReduceMin", 13, {scales}});
         const int64_t count = *scales->checked_type().elements().constant();
@@ -107,10 +103,10 @@ private:
 
     Value* rounded(Value* scales) {
         Value* half = builder_.constant("half", make_constant(ElementType::float64, {1}, std::vector<double>{0.5}));
-        Value* extents = cast("wide_extents", extents_, ElementType::float64);
+        Value* extents = builder_.add("wide_extents", cast(extents_, ElementType::float64));
         Value* product = builder_.add("scaled", {"Mul", 14, {extents, scales}});
         Value* raised = builder_.add("raised", {"Add", 14, {product, half}});
-        return cast("sizes", builder_.add("floor", {"Floor", 13, {raised}}), ElementType::int64);
+        return builder_.add("sizes", cast(builder_.add("floor", {"Floor", 13, {raised}}), ElementType::int64));
     }
 };
 

@@ -55,8 +55,8 @@ private:
             throw CompileError("post_transform is 'PROBIT', expected another one as two classes have one score");
         Value* sum = sums(1);
         Value* is_second = add("is_second", "Greater", 13, {sum, real("zero", 0)});
-        Value* place =
-            add("place", "Squeeze", 11, {cast("number", is_second, int64)}, {{"axes", std::vector<int64_t>{1}}});
+        Value* place = add("place", "Squeeze", 11, {builder_.add("number", cast(is_second, int64))},
+                           {{"axes", std::vector<int64_t>{1}}});
         Value* both = add("both", "Mul", 14, {sum, constant("signs", float32, {2}, std::vector{-1.0f, 1.0f})});
         Value* scores =
             transform_ == "LOGISTIC"

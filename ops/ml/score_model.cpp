@@ -20,7 +20,7 @@ ScoreModel::ScoreModel(CompositeBuilder& builder)
     features_ = *type.shape.back().constant();
     rows_ = builder.input(0);
     if (type.rank() == 1) rows_ = reshaped(builder, "row", rows_, {1, features_});
-    if (type.element != float32) rows_ = cast("real", rows_, float32);
+    if (type.element != float32) rows_ = builder_.add("real", cast(rows_, float32));
 }
 
 void ScoreModel::check_count(const std::string& attribute, size_t count, int64_t expected) {

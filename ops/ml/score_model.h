@@ -26,9 +26,6 @@ protected:
                const std::map<std::string, Attribute>& attributes = {}, const std::string& domain = "") {
         return builder_.add(role, {op, version, inputs, attributes, domain});
     }
-    Value* cast(const std::string& role, Value* x, ElementType type) {
-        return add(role, "Cast", 13, {x}, {{"to", static_cast<int64_t>(type)}});
-    }
     template <typename T>
     Value* constant(const std::string& role, ElementType type, std::vector<int64_t> shape, const std::vector<T>& of) {
         return builder_.constant(role, make_constant(type, std::move(shape), of));

@@ -94,7 +94,7 @@ public:
         check_pairs();
         Value* sums = pair_sums();
         Value* is_first = add("is_first", "Greater", 13, {sums, constant("zero", float64, {}, std::vector{0.0})});
-        return {labels(labels_, most_votes(is_first)), pair_scores(cast("pair_scores", sums, float32))};
+        return {labels(labels_, most_votes(is_first)), pair_scores(builder_.add("pair_scores", cast(sums, float32)))};
     }
 
 private:
@@ -151,7 +151,7 @@ Value* Classifier::pair_sums() {
             put(j, i);
         }
     }
-    Value* wide = cast("wide", kernels(count_), float64);
+    Value* wide = builder_.add("wide", cast(kernels(count_), float64));
     Value* sums = add("sums", "MatMul", 13, {wide, constant("weights", float64, {count_, pairs_}, weights)});
     return add("pair_sums", "Add", 14,
                {sums, constant("rho", float64, {pairs_}, std::vector<double>(rho.begin(), rho.end()))});
@@ -169,8 +169,9 @@ Value* Classifier::most_votes(Value* is_first) {
             as_second[j] += 1;
         }
     }
-    Value* changed = add("changed_votes", "MatMul", 13,
-                         {cast("wins", is_first, float32), constant("changes", float32, {pairs_, classes_}, changes)});
+    Value* changed =
+        add("changed_votes", "MatMul", 13,
+            {builder_.add("wins", cast(is_first, float32)), constant("changes", float32, {pairs_, classes_}, changes)});
     Value* votes = add("votes", "Add", 14, {changed, constant("as_second", float32, {classes_}, as_second)});
     return best_place(votes);
 }

@@ -309,8 +309,7 @@ Value* fill_of(CompositeBuilder& builder) {
     if (Value* given = builder.optional_input(2)) return given;
     const double number = builder.node().real("value", 0);
     Value* wide = builder.constant("wide_fill", make_constant(ElementType::float64, {}, std::vector<double>{number}));
-    const auto type = static_cast<int64_t>(builder.input(0)->checked_type().element);
-    return builder.add("fill", {"Cast", 13, {wide}, {{"to", type}}});
+    return builder.add("fill", cast(wide, builder.input(0)->checked_type().element));
 }
 
 /// Expands a Pad: axes that may be empty at run time are concatenated with their padding, others are padded as usual.

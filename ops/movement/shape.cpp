@@ -189,14 +189,12 @@ private:
 std::vector<Value*> expand_range(CompositeBuilder& builder) {
     const ElementType type = builder.input(0)->checked_type().element;
     const bool is_narrow = is_narrow_float(type);
-    const auto cast = [&](const std::string& role, Value* value, ElementType to) {
-        return builder.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}});
-    };
     std::vector<Value*> inputs;
     for (size_t i = 0; i < 3; ++i)
-        inputs.push_back(is_narrow ? cast("wide", builder.input(i), ElementType::float32) : builder.input(i));
+        inputs.push_back(is_narrow ? builder.add("wide", cast(builder.input(i), ElementType::float32))
+                                   : builder.input(i));
     Value* range = builder.add("counted", {"CountedRange", 1, inputs, {}, own_domain});
-    return {is_narrow ? cast("narrow", range, type) : range};
+    return {is_narrow ? builder.add("narrow", cast(range, type)) : range};
 }
 
 std::unique_ptr<NodeGenerator> make_range(const Node& node) {
@@ -282,8 +280,7 @@ private:
 
 std::vector<Value*> expand_one_hot(CompositeBuilder& builder) {
     const Node& node = builder.node();
-    Value* depth =
-        builder.add("depth", {"Cast", 13, {builder.input(1)}, {{"to", static_cast<int64_t>(ElementType::int64)}}});
+    Value* depth = builder.add("depth", cast(builder.input(1), ElementType::int64));
     return {
         builder.add("counted", {"OneHot", node.version, {builder.input(0), depth, builder.input(2)}, node.attributes})};
 }

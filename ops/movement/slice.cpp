@@ -194,8 +194,7 @@ std::pair<Value*, Value*> given_and_whole(CompositeBuilder& builder, size_t i) {
     const int64_t whole[] = {0, Dim::unbounded, 0, 1};  // start, end, none for axes, step
     const auto rank = static_cast<int64_t>(builder.input(0)->checked_type().rank());
     const std::string role = fmt::format("operand_{}", i);
-    const auto int64 = static_cast<int64_t>(ElementType::int64);
-    return {builder.add(role + "_given", {"Cast", 13, {builder.input(i)}, {{"to", int64}}}),
+    return {builder.add(role + "_given", cast(builder.input(i), ElementType::int64)),
             integer_constant(builder, role + "_rest", std::vector<int64_t>(rank, whole[i - 1]))};
 }
 

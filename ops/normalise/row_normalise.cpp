@@ -272,8 +272,7 @@ std::vector<Value*> expand_open_groups(CompositeBuilder& builder) {
     std::map<std::string, Attribute> attributes = {{"axis", int64_t{2}}};
     if (node.has("epsilon")) attributes.emplace("epsilon", node.attributes.at("epsilon"));
     Value* one = builder.constant("one", make_constant(ElementType::float32, {1}, std::vector<float>{1}));
-    const auto type = static_cast<int64_t>(x->checked_type().element);
-    Value* unit = builder.add("unit", {"Cast", 13, {one}, {{"to", type}}});
+    Value* unit = builder.add("unit", cast(one, x->checked_type().element));
     Value* standardised = builder.add("standardised", {"LayerNormalization", 17, {grouped, unit}, attributes});
     Value* result = builder.add("as_given", {"Reshape", 14, {standardised, builder.add("shape", {"Shape", 13, {x}})}});
     std::vector<int64_t> axes(rank - 2);

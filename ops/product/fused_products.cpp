@@ -235,12 +235,10 @@ std::vector<Value*> expand_matmul_bnb4(CompositeBuilder& builder) {
     const auto& numbers = type == 0 ? fp4 : nf4;
     Value* table = builder.constant(
         "numbers", make_constant(ElementType::float32, {16}, std::vector<float>(numbers.begin(), numbers.end())));
-    Value* indices = builder.add("index", {"Cast", 13, {codes}, {{"to", static_cast<int64_t>(ElementType::int32)}}});
+    Value* indices = builder.add("index", cast(codes, ElementType::int32));
     Value* real = builder.add("real", {"Gather", 13, {table, indices}});
-    Value* scales = builder.add("scales", {"Cast",
-                                           13,
-                                           {reshaped(builder, "scale_column", builder.input(2), {blocks, 1})},
-                                           {{"to", static_cast<int64_t>(ElementType::float32)}}});
+    Value* scales = builder.add(
+        "scales", cast(reshaped(builder, "scale_column", builder.input(2), {blocks, 1}), ElementType::float32));
     Value* spread =
         builder.add("spread", {"Expand", 13, {scales, integer_constant(builder, "blocks", {blocks, block})}});
     Value* scale = part(builder, "scale", reshaped(builder, "scale_row", spread, {blocks * block}), 0, 0, elements);

@@ -15,10 +15,6 @@ struct Operand {
     int64_t axes_behind = 0;
 };
 
-Value* cast(CompositeBuilder& builder, const std::string& role, Value* x, ElementType type) {
-    return builder.add(role, {"Cast", 13, {x}, {{"to", static_cast<int64_t>(type)}}});
-}
-
 void check_operand(const CompositeBuilder& builder, const Operand& operand) {
     check_8_bit(builder, operand.input);
     if (!builder.has_input(operand.zero_point)) return;
@@ -31,9 +27,9 @@ void check_operand(const CompositeBuilder& builder, const Operand& operand) {
 
 /// 8-bit integers minus their zero point, as 16-bit integers.
 Value* centred(CompositeBuilder& builder, const std::string& name, Value* x, Value* zero_point) {
-    Value* wide = cast(builder, name + "_wide", x, ElementType::int16);
+    Value* wide = builder.add(name + "_wide", cast(x, ElementType::int16));
     if (!zero_point) return wide;
-    zero_point = cast(builder, name + "_zero_point", zero_point, ElementType::int16);
+    zero_point = builder.add(name + "_zero_point", cast(zero_point, ElementType::int16));
     return builder.add(name + "_centred", {"Sub", 14, {wide, zero_point}});
 }
 
@@ -68,8 +64,9 @@ Value* scale_of_product(CompositeBuilder& builder, const Scales& scales) {
 
 /// Sums as floats, multiplied by their scale.
 Value* scaled(CompositeBuilder& builder, Value* sums, Value* scale) {
-    if (sums->type->element != ElementType::float32) sums = cast(builder, "real", sums, ElementType::float32);
-    if (scale->type->element != ElementType::float32) scale = cast(builder, "wide_scale", scale, ElementType::float32);
+    if (sums->type->element != ElementType::float32) sums = builder.add("real", cast(sums, ElementType::float32));
+    if (scale->type->element != ElementType::float32)
+        scale = builder.add("wide_scale", cast(scale, ElementType::float32));
     return builder.add("scaled", {"Mul", 14, {sums, scale}});
 }
 
@@ -140,8 +137,8 @@ std::vector<Value*> expand_qlinear_matmul(CompositeBuilder& builder) {
 /// Products of two 9-bit numbers are exact as floats.
 std::vector<Value*> expand_qlinear_mul(CompositeBuilder& builder) {
     for (const size_t i : {1, 2, 4, 5}) check_scalar(builder, i);
-    Value* a = cast(builder, "a_real", centred(builder, {"a", 0, 2}), ElementType::float32);
-    Value* b = cast(builder, "b_real", centred(builder, {"b", 3, 5}), ElementType::float32);
+    Value* a = builder.add("a_real", cast(centred(builder, {"a", 0, 2}), ElementType::float32));
+    Value* b = builder.add("b_real", cast(centred(builder, {"b", 3, 5}), ElementType::float32));
     return {requantised(builder, builder.add("product", {"Mul", 14, {a, b}}), {1, 4}, 6)};
 }
 

@@ -90,12 +90,9 @@ public:
 std::vector<Value*> expand_narrow(CompositeBuilder& builder) {
     const Node& node = builder.node();
     Value* x = builder.input(0);
-    const auto cast = [&](const std::string& role, Value* value, ElementType type) {
-        return builder.add(role, {"Cast", 13, {value}, {{"to", static_cast<int64_t>(type)}}});
-    };
-    Value* wide = cast("wide", x, ElementType::float32);
+    Value* wide = builder.add("wide", cast(x, ElementType::float32));
     Value* result = builder.add("wide_result", {node.op_type, node.version, {wide}, {}, node.domain});
-    return {cast("result", result, x->checked_type().element)};
+    return {builder.add("result", cast(result, x->checked_type().element))};
 }
 
 std::unique_ptr<NodeGenerator> make_determinant(const Node& node) {
