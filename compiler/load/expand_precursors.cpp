@@ -83,15 +83,9 @@ OperatorBody cdist(const OperatorCall& call) {
     const std::string metric = call.string("metric", "sqeuclidean");
     if (metric != "euclidean" && metric != "sqeuclidean")
         throw CompileError("attribute metric is '{}', expected euclidean or sqeuclidean", metric);
-    body.add(R"(
-        columns = Constant<value_ints = [1]>()
-        rows = Constant<value_ints = [0]>()
-        last = Constant<value_ints = [2]>()
-        a_rows = Unsqueeze(a, columns)
-        b_rows = Unsqueeze(b, rows)
-        differences = Sub(a_rows, b_rows))");
-    body.add(
-        fmt::format("c = {}<keepdims = 0>(differences, last)", metric == "euclidean" ? "ReduceL2" : "ReduceSumSquare"));
+    body.add("b_columns = Transpose<perm = [1, 0]>(b)");
+    body.add(fmt::format("{} = onnx2halide.SquaredDistances(a, b_columns)", metric == "euclidean" ? "squares" : "c"));
+    if (metric == "euclidean") body.add("c = Sqrt(squares)");
     return body;
 }
 

@@ -364,6 +364,8 @@ def precursors():
     for metric in ("euclidean", "sqeuclidean"):
         yield Fused("CDist", [x(5, 17), constant(9, 17)], {"metric": metric})
         yield Fused("CDist", [x(5, 3), x(1, 3)], {"metric": metric})
+        yield Fused("CDist", [x(300, 7), x(70, 7)], {"metric": metric})
+        yield Fused("CDist", [x(5, 7, dtype="float64"), x(70, 7, dtype="float64")], {"metric": metric})
 
 
 def experiments():

@@ -75,6 +75,7 @@ CASES = [
     (20, "g (float[n,c] x, float[m,c] s) => (float[k,c] y) { y = Scan <num_scan_inputs = 2, body = b (float[c] a, float[c] d) => (float[c] e) { e = Add (a, d) }> (x, s) }", [(x(2, 3), x(2, 3)), (x(1, 4), x(1, 4))], (x(3, 3), x(2, 3)), "'y' (Scan): the number of slices of scan input 1 is 2, expected 3"),
     (20, "g (float[n,2,h,w] x, float[c] b) => (float[n,m,o,p] y) { k = Constant <value = float[3,2,1,1] {1, 2, 3, 4, 5, 6}> () y = Conv (x, k, b) }", [(x(2, 2, 5, 4), x(3))], (x(2, 2, 5, 4), x(4)), "input 'b' has shape [4], expected [3]"),
     (21, "g (float[n,c,h] x) => (float[n,c,h] y) { s = Constant <value = float[4] {1, 2, 3, 4}> () y = GroupNormalization <num_groups = 2> (x, s, s) }", [(x(2, 4, 5),)], (x(2, 6, 5),), "input 'x' has shape [2, 6, 5], expected [None, 4, None]"),
+    (20, 'g (float[m,k] x, float[n,l] z) => (float[m,n] y) { y = com.microsoft.CDist <metric = "euclidean"> (x, z) }', [(x(5, 7), x(70, 7)), (x(1, 3), x(2, 3))], (x(5, 7), x(70, 6)), "'y_squares' (onnx2halide.SquaredDistances): dim 0 of 'y_b_columns' is 6, expected 7"),
 ]  # fmt: skip
 
 
