@@ -4,6 +4,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <onnx/defs/schema.h>
@@ -85,6 +86,34 @@ void declare_mapped_values(onnx::GraphProto& graph, const onnx::GraphProto& type
     }
 }
 
+/// Takes the elements of large weights out of a model for the lifetime of this object, so that copies of the model lack
+/// them. Smaller ones may be shapes, which inference reads.
+class WeightsAside {
+public:
+    explicit WeightsAside(onnx::ModelProto& model) : model_(model) {
+        auto& initializers = *model.mutable_graph()->mutable_initializer();
+        for (int i = 0; i < initializers.size(); ++i) {
+            onnx::TensorProto& tensor = initializers[i];
+            if (tensor.ByteSizeLong() <= most_bytes) continue;
+            onnx::TensorProto empty;
+            empty.set_name(tensor.name());
+            empty.set_data_type(tensor.data_type());
+            *empty.mutable_dims() = tensor.dims();
+            tensor.Swap(&empty);
+            weights_.emplace_back(i, std::move(empty));
+        }
+    }
+    ~WeightsAside() {
+        for (auto& [i, weight] : weights_) model_.mutable_graph()->mutable_initializer(i)->Swap(&weight);
+    }
+    WeightsAside(const WeightsAside&) = delete;
+
+private:
+    static constexpr size_t most_bytes = 4096;
+    onnx::ModelProto& model_;
+    std::vector<std::pair<int, onnx::TensorProto>> weights_;  // by their place among the initialisers
+};
+
 bool has_graphs_inside(const onnx::GraphProto& graph) {
     bool found = false;
     for (const auto& node : graph.node()) visit_subgraphs(node, [&](const onnx::GraphProto&) { found = true; });
@@ -127,6 +156,8 @@ bool expand(onnx::ModelProto& model, const onnx::inliner::FunctionId& id) {
 
 /// Expands function operators that have no NodeGenerator, as far as ONNX's inliner can.
 void expand_functions(onnx::ModelProto& model) {
+    if (expandable_operators(model).empty()) return;
+    const WeightsAside aside(model);
     // A body may call further function operators; the standard nests them three deep at most.
     std::set<onnx::inliner::FunctionId> refused;
     for (int depth = 0; depth < 8; ++depth) {

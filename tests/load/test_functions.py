@@ -4,7 +4,7 @@ import numpy as np
 import onnx2halide
 import pytest
 from make_models import FLOAT, node
-from onnx import helper, parser
+from onnx import helper, numpy_helper, parser
 from onnx2halide.references import OnnxReference, OnnxRuntime
 
 DOMAIN = "local"
@@ -177,3 +177,18 @@ def test_names_that_a_branch_and_the_graph_use():
             z = NegativeLogLikelihoodLoss (x, labels) }""",
         {"x": X, "labels": np.array([1, 3, 0]), "c": np.array(True)},
     )
+
+
+def test_function_operators_of_models_with_large_weights():
+    """Which copies of the model lack while the operators are expanded."""
+    proto = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 23]> g (float[3,4] x, int64[3] labels, bool c) => (float y, float z) {
+            u = MatMul (x, w) v = If (c) <then_branch = t () => (float[3,400] a) { a = Add (u, b) }, else_branch = e () => (float[3,400] d) { d = Neg (u) }>
+            y = NegativeLogLikelihoodLoss (v, labels) z = SoftmaxCrossEntropyLoss (u, labels) }"""
+    )
+    rng = np.random.default_rng(4)
+    proto.graph.initializer.extend(numpy_helper.from_array(rng.normal(size=shape).astype(np.float32), name) for name, shape in (("b", (400,)), ("w", (4, 400))))
+    inputs = {"x": X, "labels": np.array([1, 399, 0]), "c": np.array(True)}
+    got, expected = onnx2halide.compile(proto).run_by_name(inputs), OnnxRuntime(proto).run(inputs)
+    for name in "yz":
+        np.testing.assert_allclose(got[name], expected[name], rtol=1e-5)
