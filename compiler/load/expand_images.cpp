@@ -192,8 +192,7 @@ OperatorBody crop_and_resize(const OperatorCall& call) {
         row_coordinates = Unsqueeze(rows_of_grid, last_axis)
         column_coordinates = Unsqueeze(columns_of_grid, last_axis)
         grid = Concat<axis = 3>(column_coordinates, row_coordinates)
-        chosen = Gather<axis = 0>(x, images)
-        sampled = GridSample<align_corners = 1, padding_mode = "border">(chosen, grid)
+        sampled = onnx2halide.GridSample<align_corners = 1, padding_mode = "border">(x, grid, images)
         is_out = Or(row_out, column_out)
         outside = Unsqueeze(is_out, axis_1)
         y = Where(outside, otherwise, sampled))");

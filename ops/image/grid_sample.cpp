@@ -12,7 +12,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// GridSample: samples input 0 at the positions in a grid, which range from -1 to 1 along each spatial axis.
+/// GridSample: samples input 0 at the positions in a grid, which range from -1 to 1 along each spatial axis. The
+/// compiler's own operator of this name may also have an input 2, the index of the image that each grid samples.
 class GridSample : public NodeGenerator {
 public:
     explicit GridSample(const Node& node);
@@ -28,14 +29,19 @@ public:
     /// Rows of pixels that do not fill vectors.
     std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
     std::vector<Check> checks() const override;
+    std::vector<IndexCheck> index_checks() const override {
+        return has_images() ? std::vector<IndexCheck>{{images_input, {in(0).shape[0]}}} : std::vector<IndexCheck>();
+    }
     Dim flops() const override;
 
 private:
+    static constexpr size_t images_input = 2;
     enum class Mode { nearest, linear, cubic };
     Mode mode_;
     std::string padding_;  // zeros, border or reflection
     bool aligns_corners_;
 
+    bool has_images() const { return node_.has_input(images_input); }
     size_t axes() const { return in(0).rank() - 2; }
     int64_t taps() const { return mode_ == Mode::nearest ? 1 : mode_ == Mode::linear ? 2 : 4; }
     /// The type of positions, and that of weights and sums.
@@ -47,6 +53,7 @@ private:
     }
 
     Coordinates pixel(KernelSource& source) const;
+    std::string image(KernelSource& source) const;
     std::string table(KernelSource& source, const std::string& role, Coordinates arguments,
                       const std::string& text) const;
     std::string place(KernelSource& source, size_t axis) const;
@@ -86,20 +93,22 @@ std::vector<TensorType> GridSample::infer() const {
     if (!is_float(grid.element)) throw CompileError("grid has type {}, expected floats", info(grid.element).name);
     if (mode_ != Mode::nearest && !is_float(image.element) && !is_integer(image.element))
         throw CompileError("input 0 has type {}, expected numbers", info(image.element).name);
-    if (prove_equal(image.shape[0], grid.shape[0]) == Proof::no) {
-        throw CompileError("the grid has a batch of {}, expected {}", grid.shape[0].text(), image.shape[0].text());
-    }
+    if (has_images() && (in(images_input).rank() != 1 || !is_integer(in(images_input).element)))
+        throw CompileError("images are {}, expected a row of integers", in(images_input).text());
+    const Dim& grids = has_images() ? in(images_input).shape.at(0) : image.shape[0];
+    if (prove_equal(grids, grid.shape[0]) == Proof::no)
+        throw CompileError("the grid has a batch of {}, expected {}", grid.shape[0].text(), grids.text());
     const auto empty = std::find(image.shape.begin() + 2, image.shape.end(), Dim(0));
     if (empty != image.shape.end())
         throw CompileError("input has shape {}, which holds no element to sample", shape_text(image.shape));
-    std::vector<Dim> shape = {image.shape[0], image.shape[1]};
+    std::vector<Dim> shape = {grids, image.shape[1]};
     shape.insert(shape.end(), grid.shape.begin() + 1, grid.shape.end() - 1);
     return {TensorType(image.element, shape)};
 }
 
 std::vector<Check> GridSample::checks() const {
     std::vector<Check> checks;
-    check_extent(checks, 1, 0, in(0).shape[0]);
+    check_extent(checks, 1, 0, out(0).shape[0]);
     check_extent(checks, 1, in(1).rank() - 1, static_cast<int64_t>(axes()));
     return checks;
 }
@@ -121,6 +130,14 @@ Coordinates GridSample::pixel(KernelSource& source) const {
     Coordinates at = source.vars(out(0).rank());
     at.erase(at.begin() + 1);
     return at;
+}
+
+/// The number of the sampled image.
+std::string GridSample::image(KernelSource& source) const {
+    const std::string grid = source.vars(out(0).rank())[0];
+    if (!has_images()) return grid;
+    return fmt::format("clamp(cast<int>({}), 0, {})", source.read(input(images_input), {grid}),
+                       source.dim(in(0).shape[0] - 1));
 }
 
 /// Defines a Func that all channels share, and returns its call.
@@ -182,7 +199,7 @@ std::string GridSample::sample(KernelSource& source, const Coordinates& taps, co
 
 void GridSample::copy_nearest(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
-    Coordinates from = {at[0], at[1]}, taps;
+    Coordinates from = {image(source), at[1]}, taps;
     for (size_t i = 0; i < axes(); ++i) {
         const std::string place = this->place(source, i);
         taps.push_back(table(source, at[i + 2] + "_tap", pixel(source), fmt::format("cast<int>({})", place)));
@@ -196,7 +213,7 @@ void GridSample::interpolate(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
     const std::string domain = source.rdom("k", std::vector<Dim>(axes(), taps())), t = source.var("t");
     source.keep(output(0), "taps", domain);
-    Coordinates from = {at[0], at[1]}, places;
+    Coordinates from = {image(source), at[1]}, places;
     std::string weights;
     for (size_t i = 0; i < axes(); ++i) {
         const std::string &name = at[i + 2], place = this->place(source, i);
@@ -385,7 +402,9 @@ void AffineGrid::algorithm(KernelSource& source) const {
 }  // namespace
 
 std::vector<Operator> grid_sample_operators() {
-    return {{"GridSample", 16, make<GridSample>}, {"AffineGrid", 20, make<AffineGrid>}};
+    return {{"GridSample", 16, make<GridSample>},
+            {"GridSample", 1, make<GridSample>, own_domain},
+            {"AffineGrid", 20, make<AffineGrid>}};
 }
 
 }  // namespace onnx2halide

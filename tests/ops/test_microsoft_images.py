@@ -65,6 +65,8 @@ def crops():
         for size in ((4, 5), (1, 3), (6, 1)):
             for given in (np.array(size, np.int32), Given(np.array(size, np.int32))):
                 yield Fused("CropAndResize", [x(2, 3, 7, 9), Given(boxes), images, given], {"mode": mode, "extrapolation_value": 0.25})
+        many = x(40, 4, between=(-0.1, 1.1)), x(40, dtype="int32", between=(0, 2))
+        yield Fused("CropAndResize", [x(2, 16, 7, 9), *many, np.array([4, 5], np.int32)], {"mode": mode})  # channels fill vectors
     for attributes in ({"size": 3}, {"size": 3, "step": 2}, {"size": 2, "step": 2, "dim": 1}, {"size": 4, "dim": 0}, {"size": 2, "dim": -2}):
         yield Fused("UnfoldTensor", [x(5, 6, 7)], attributes)
 

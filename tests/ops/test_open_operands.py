@@ -28,6 +28,7 @@ SCATTER_ROWS = "g (float[n,m] x, int64[p,k] i, float[u,w] z) => (float[n,m] y) {
 SCATTER_ND = "g (float[n,m] x, int64[p,q,1] i, float[u,v,w] z) => (float[n,m] y) { y = ScatterND (x, i, z) }"
 DET = "g (float[a,n,m] x) => (float[a] y) { y = Det (x) }"
 DFT = "g (float[a,n,z] x) => (float[a,m,2] y) { y = DFT (x) }"
+CROP = "g (float[n,c,h,w] x, float[m,4] r, int32[b] i) => (float[a,d,e,f] y) { s = Constant <value_ints = [2, 3]> () t = Cast <to = 6> (s) y = com.microsoft.CropAndResize (x, r, i, t) }"
 ROI = "g (float[n,c,h,w] x, float[m,z] r, int64[b] i) => (float[a,d,e,f] y) { y = RoiAlign <output_height = 2, output_width = 2> (x, r, i) }"
 UNPOOL = "g (float[a,b,c,d] x, int64[e,f,g,h] i) => (float[p,q,r,s] y) { y = MaxUnpool <kernel_shape = [2, 2], strides = [2, 2]> (x, i) }"
 UPDATE = "g (float[a,b,c] x, float[d,e,f] s, int64[g] i) => (float[a,b,c] y) { y = TensorScatter (x, s, i) }"
@@ -76,6 +77,8 @@ CASES = [
     (20, "g (float[n,2,h,w] x, float[c] b) => (float[n,m,o,p] y) { k = Constant <value = float[3,2,1,1] {1, 2, 3, 4, 5, 6}> () y = Conv (x, k, b) }", [(x(2, 2, 5, 4), x(3))], (x(2, 2, 5, 4), x(4)), "input 'b' has shape [4], expected [3]"),
     (21, "g (float[n,c,h] x) => (float[n,c,h] y) { s = Constant <value = float[4] {1, 2, 3, 4}> () y = GroupNormalization <num_groups = 2> (x, s, s) }", [(x(2, 4, 5),)], (x(2, 6, 5),), "input 'x' has shape [2, 6, 5], expected [None, 4, None]"),
     (20, 'g (float[m,k] x, float[n,l] z) => (float[m,n] y) { y = com.microsoft.CDist <metric = "euclidean"> (x, z) }', [(x(5, 7), x(70, 7)), (x(1, 3), x(2, 3))], (x(5, 7), x(70, 6)), "'y_squares' (onnx2halide.SquaredDistances): dim 0 of 'y_b_columns' is 6, expected 7"),
+    (20, CROP, [(IMAGE, x(3, 4), ints(0, 1, 0)), (IMAGE, x(1, 4), ints(1))], (IMAGE, x(1, 4), ints(2)), "'y_sampled' (onnx2halide.GridSample): input 2 has the index 2"),
+    (20, CROP, [(IMAGE, x(2, 4), ints(0, 1))], (IMAGE, x(2, 4), ints(1)), "'y_sampled' (onnx2halide.GridSample): dim 0 of 'y_grid' is 2, expected 1"),
 ]  # fmt: skip
 
 
