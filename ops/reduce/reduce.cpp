@@ -192,7 +192,7 @@ protected:
 
     void reduce(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         const std::string zero = KernelSource::literal(0.0, type());
-        const std::string largest = fold(source, "max", lowest_literal(type()), "{s} = strict_float(max({s}, {x}))", x);
+        const std::string largest = fold(source, "max", lowest_literal(type()), "{s} = max({s}, {x})", x);
         const std::string shift = KernelSource::call(source.func(output(0)->name + "_shift"), out(0), at);
         source.line(fmt::format("{} = select(onnx::is_inf({}), {}, {});", shift, largest, zero, largest));
         const std::string sum =
@@ -207,8 +207,12 @@ protected:
     std::vector<std::string> folds() const override { return {"max", "sum"}; }
 
     void schedule_folds(KernelSource& source, const Loops& loops) const override {
+        if (is_contiguous()) {
+            for (const std::string& role : folds()) schedule_lanes(source, loops, role);
+            return;
+        }
         vectorise(source, nontrivial_loops(loops));
-        for (const char* role : {"max", "sum"}) {
+        for (const std::string& role : folds()) {
             Loops own = nontrivial_loops(loops);
             own.func = source.kept(output(0), role);
             source.schedule(fmt::format("{}.compute_at({}, {});", own.func, loops.func, innermost(loops)));
