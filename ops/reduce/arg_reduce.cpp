@@ -69,7 +69,13 @@ public:
             Loops loops = source.output_loops(i);
             if (source.target().lanes(in(0).element) > source.target().lanes(loops.element))
                 loops.element = in(0).element;
-            schedule_loops(source, loops);
+            const Loops nontrivial = nontrivial_loops(loops);
+            if (source.target().is_gpu() || is_row_innermost() || nontrivial.vars.empty()) {
+                schedule_loops(source, loops);
+            } else {
+                vectorise_wide(source, nontrivial);
+                parallelise(source, nontrivial);
+            }
         }
     }
 
@@ -84,13 +90,17 @@ private:
     static constexpr int few = 4;  // lanes to which those of a vector are reduced, before they are reduced to one
 
     const Dim& extent() const { return in(0).shape[axis()]; }
-    /// Whether a row's elements are contiguous, and may be many.
-    bool has_lanes(const KernelSource& source) const {
+    /// Whether a row's elements are contiguous.
+    bool is_row_innermost() const {
         const TensorType& data = in(0);
         const auto innermost =
             std::find_if(data.layout.begin(), data.layout.end(), [&](int i) { return !data.shape[i].is(1); });
-        return !source.target().is_gpu() && source.output_count() == 1 && innermost != data.layout.end() &&
-               *innermost == static_cast<int>(axis()) && extent().constant().value_or(least_row) >= least_row;
+        return innermost != data.layout.end() && *innermost == static_cast<int>(axis());
+    }
+    /// Whether a row's elements are contiguous, and may be many.
+    bool has_lanes(const KernelSource& source) const {
+        return !source.target().is_gpu() && source.output_count() == 1 && is_row_innermost() &&
+               extent().constant().value_or(least_row) >= least_row;
     }
     std::string is_long(KernelSource& source) const { return fmt::format("{} >= {}", source.dim(extent()), least_row); }
     /// Two vectors, so that one's comparison need not wait for the other's.

@@ -296,18 +296,7 @@ void ReduceNode::schedule_lanes(KernelSource& source, const Loops& loops, const 
 void ReduceNode::schedule_vectors(KernelSource& source, const Loops& loops) const {
     const Loops nontrivial = nontrivial_loops(loops);
     if (nontrivial.vars.empty()) return;
-    const int vector = source.target().lanes(loops.element);
-    const auto extent = nontrivial.extents[0].constant();
-    if (!extent || contiguous_axes() > 0) return vectorise(source, nontrivial);
-    // Several vectors at a time read longer parts of each row. The last ones compute some elements again, which hardly
-    // matters if they are few of many.
-    for (const int width : {4 * vector, 2 * vector, vector}) {
-        const int least = width == vector ? vector : 4 * width;
-        if (*extent % width != 0 && *extent < least) continue;
-        return source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, nontrivial.vars[0],
-                                           source.lanes(loops.element, width), tail_strategy(*extent, width, true)));
-    }
-    vectorise(source, nontrivial);
+    contiguous_axes() > 0 ? vectorise(source, nontrivial) : vectorise_wide(source, nontrivial);
 }
 
 std::string ReduceNode::innermost(const Loops& loops) {

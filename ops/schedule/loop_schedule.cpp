@@ -200,6 +200,19 @@ void vectorise(KernelSource& source, const Loops& loops, bool is_update) {
         fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0], source.lanes(loops.element, lanes), tail));
 }
 
+void vectorise_wide(KernelSource& source, const Loops& loops) {
+    const int vector = source.target().lanes(loops.element);
+    const int64_t extent = loops.extents[0].constant().value_or(0);
+    // The last vectors compute some elements again, which hardly matters if they are few of many.
+    for (const int width : {4 * vector, 2 * vector, vector}) {
+        const int least = width == vector ? vector : 4 * width;
+        if (extent == 0 || (extent % width != 0 && extent < least)) continue;
+        return source.schedule(fmt::format("{}.vectorize({}, {}, {});", loops.func, loops.vars[0],
+                                           source.lanes(loops.element, width), tail_strategy(extent, width, true)));
+    }
+    vectorise(source, loops);
+}
+
 Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size) {
     const std::string x = loops.vars[0], block = source.var(x + "_block"), inner = source.var(x + "_in");
     source.schedule(fmt::format("{}.split({}, {}, {}, {}, TailStrategy::GuardWithIf).unroll({});", loops.func, x, block,

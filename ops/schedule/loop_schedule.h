@@ -20,6 +20,8 @@ Loops split_blocks(KernelSource& source, const Loops& loops, int64_t size);
 /// Vectorises the innermost loop, with shorter vectors if it does not fill one. An update's loop may be a reduction's,
 /// which is never rounded up.
 void vectorise(KernelSource& source, const Loops& loops, bool is_update = false);
+/// The same by several vectors at a time if the loop is long: reductions across it then read longer parts of each row.
+void vectorise_wide(KernelSource& source, const Loops& loops);
 /// Whether some of a kernel's nodes take many instructions and registers per element (see NodeGenerator::is_expensive).
 bool has_expensive_nodes(const KernelSource& source);
 /// Whether a GPU's threads may compute vectors of results: Halide's OpenCL supports few functions of vectors, and its
