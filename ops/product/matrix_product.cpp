@@ -40,9 +40,16 @@ std::optional<size_t> MatrixProduct::row_axis() const {
 Dim MatrixProduct::rows() const { return row_axis() ? out(0).shape[*row_axis()] : Dim(1); }
 
 bool MatrixProduct::has_few_rows() const {
-    constexpr int64_t few_rows = 4;
-    const auto rows = this->rows().constant();  // the loops over them are unrolled
-    return rows && *rows <= few_rows;
+    // The loops over them are unrolled. Reading one large B in order, each of its vectors serves all rows, while dot
+    // products load them again for each. The matrices of a batch are small, and packed in the nearest cache.
+    constexpr int64_t few = 4, few_in_order = 8;
+    const auto rows = this->rows().constant();
+    bool is_one_matrix = true;
+    for (size_t axis = 0; axis < rank(); ++axis) {
+        const bool is_batch = axis != column_axis() && !out(0).shape[axis].is(1);
+        is_one_matrix = is_one_matrix && !(is_batch && b_varies_along(axis));
+    }
+    return rows && *rows <= (is_one_matrix && !b_is_transposed() ? few_in_order : few);
 }
 
 bool MatrixProduct::reads_any_layout(size_t i, const Target&) const {
