@@ -188,23 +188,37 @@ inline Expr unmerged(Expr x) {
 // The bits of an integer as an unsigned one.
 inline Expr unsigned_bits(Expr x) { return cast(UInt(x.type().bits()), onnx::unmerged(x)); }
 
-// Integer division rounds towards zero; in Halide the remainder is never negative. A quotient by 0 is 0. Processors
-// divide vectors only of reals, whose quotients are exact, once truncated, if they have twice the digits: one that is
-// no integer is at least 1 / |b| away from the next, which is more than it is rounded by.
+// Whether integers are divided as reals. Processors divide vectors only of these, and their quotients are exact, once
+// truncated, if they have twice the digits: one that is no integer is at least 1 / |b| away from the next, which is
+// more than it is rounded by.
+inline bool divides_reals(const Target& target, Expr b) {
+    return b.type().bits() <= 32 && !is_const(b) && !target.has_gpu_feature();
+}
+
+// 0 and -1, by which integers cannot be divided, or not all of them.
+inline Expr is_special_divisor(Expr b) {
+    return b.type().is_int() ? b == 0 || b == Internal::make_const(b.type(), -1) : b == 0;
+}
+
+// The quotient of integers, rounded towards zero. 1 takes the place of a special divisor.
+inline Expr quotient_of_reals(Expr a, Expr b) {
+    const Type type = a.type(), real = Float(type.bits() > 16 ? 64 : 32);
+    Expr divisor = select(onnx::is_special_divisor(b), Internal::make_one(type), b);
+    return cast(type, cast(type.with_bits(32), onnx::strict_div(cast(real, a), cast(real, divisor))));
+}
+
+// Integer division rounds towards zero; in Halide the remainder is never negative. A quotient by 0 is 0.
 inline Expr div(const Target& target, Expr a, Expr b) {
     const Type type = a.type();
-    if (type.bits() > 32 || is_const(b) || target.has_gpu_feature()) {
-        Expr quotient = a / b;
-        if (!type.is_int()) return quotient;
-        Expr remainder = a - quotient * b;
-        return quotient + cast(type, select(a < 0 && remainder != 0, select(b < 0, -1, 1), 0));
+    if (onnx::divides_reals(target, b)) {
+        Expr negative = reinterpret(type, Internal::make_zero(type.with_code(Type::UInt)) - onnx::unsigned_bits(a));
+        Expr special = select(b == 0, Internal::make_zero(type), negative);
+        return select(onnx::is_special_divisor(b), special, onnx::quotient_of_reals(a, b));
     }
-    const Type real = Float(type.bits() > 16 ? 64 : 32), wide = type.with_bits(32);
-    Expr is_minus_one = type.is_int() ? b == Internal::make_const(type, -1) : Internal::const_false();
-    Expr divisor = select(b == 0 || is_minus_one, Internal::make_one(type), b);
-    Expr quotient = cast(type, cast(wide, onnx::strict_div(cast(real, a), cast(real, divisor))));
-    Expr negative = reinterpret(type, Internal::make_zero(type.with_code(Type::UInt)) - onnx::unsigned_bits(a));
-    return select(b == 0, Internal::make_zero(type), is_minus_one, negative, quotient);
+    Expr quotient = a / b;
+    if (!type.is_int()) return quotient;
+    Expr remainder = a - quotient * b;
+    return quotient + cast(type, select(a < 0 && remainder != 0 && b != 0, select(b < 0, -1, 1), 0));
 }
 
 // Values with names, as parts of one expression. Halide visits what an expression uses twice two times, which takes
@@ -263,7 +277,13 @@ inline Expr remainder_of_magnitudes(Expr a, Expr b) {
 
 // The remainder of a division that rounds towards zero has the sign of a.
 inline Expr fmod(const Target& target, Expr a, Expr b) {
-    if (!a.type().is_float()) return select(b == 0, Internal::make_zero(a.type()), a - onnx::div(target, a, b) * b);
+    if (!a.type().is_float()) {
+        if (onnx::divides_reals(target, b))
+            return select(onnx::is_special_divisor(b), Internal::make_zero(a.type()),
+                          a - onnx::quotient_of_reals(a, b) * b);
+        Expr r = a % b;
+        return a.type().is_uint() ? r : select(a < 0 && r != 0, select(b < 0, r + b, r - b), r);
+    }
     Expr rest = cast(a.type(), onnx::remainder_of_magnitudes(cast<double>(a), cast<double>(b)));
     Expr undefined = onnx::is_nan(a) || onnx::is_inf(a) || onnx::is_nan(b) || b == 0;
     return select(undefined, Internal::make_const(a.type(), std::nan("")), onnx::with_sign_of(a, rest));

@@ -241,6 +241,22 @@ def test_remainders(dtype):
     np.testing.assert_array_equal(np.signbit(found)[expected == 0], np.signbit(expected)[expected == 0])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_divided_integers(dtype):
+    """Also by 0, which gives 0, and with a quotient that wraps around."""
+    rng, bounds = np.random.default_rng(0), np.iinfo(dtype)
+    edges = np.array([bounds.min, bounds.min + 1, 0, 1, 2, 7, bounds.max - 1, bounds.max], dtype)
+    edges = np.concatenate([edges, ~edges])  # with -1 and other negative ones
+    random = rng.integers(bounds.min, bounds.max, (2, 1000), dtype, endpoint=True)
+    random[1, ::2] = rng.integers(1, 9, 500)
+    a, b = np.concatenate([np.reshape(np.meshgrid(edges, edges), (2, -1)), random], axis=1)
+    with np.errstate(all="ignore"):
+        expected = {"Div": (a - np.fmod(a, b)) // b, "fmod": np.fmod(a, b), "Mod": np.mod(a, b)}
+    for op, wanted in expected.items():
+        model = binary("Mod", dtype, a.size, fmod=1) if op == "fmod" else binary(op, dtype, a.size)
+        np.testing.assert_array_equal(onnx2halide.compile(model).run([a, b])[0], wanted, op)
+
+
 @pytest.mark.parametrize("wide, narrow", [(np.int64, np.uint8), (np.int32, np.uint16), (np.int16, np.uint8), (np.int64, np.int32), (np.int64, np.uint64)], ids=lambda dtype: dtype.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=lambda dtype: dtype.__name__)
 def test_casts_that_wrap_around(dtype, wide, narrow):
