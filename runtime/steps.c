@@ -33,7 +33,7 @@ int onnx2halide_set_shape(onnx2halide_session* session, int index, const char* n
         if (extents[i] < 0 || extents[i] >= INT32_MAX || slices * extents[i] >= INT32_MAX) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
                                     "'%s' of rank %d has extent %lld at axis %d, expected 0 or more, and at most "
-                                    "2147483646 elements",
+                                    "2147483646 elements, not counting extents of 0",
                                     name, rank, (long long)extents[i], rank - 1 - i);
         }
         tensor->dim[i] = (halide_dimension_t){0, (int32_t)extents[i], (int32_t)stride, 0};

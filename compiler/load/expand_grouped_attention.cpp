@@ -92,10 +92,6 @@ private:
     void add_keys_and_values() {
         const bool is_rotated = call_.integer("do_rotary", 0) != 0;
         if (!is_rotated) body_.add("q = Identity(raw_q)");
-        body_.add(R"(
-            first_place = Constant<value_ints = [0]>()
-            end_place = Reshape(total, flat)
-            places_axis = Constant<value_ints = [2]>())");
         add_states("keys", "past_key", is_rotated ? "k" : "raw_k", "present_key");
         add_states("values", "past_value", "v", "present_value");
     }
@@ -105,7 +101,7 @@ private:
         if (body_.has_input(past)) {
             body_.add(fmt::format(R"(
                 {0}_places = onnx2halide.AppendStates({1}, {2}, lengths, total)
-                {0} = Slice({0}_places, first_place, end_place, places_axis))",
+                {0} = onnx2halide.FirstStates({0}_places, total))",
                                   result, past, added));
         } else {
             body_.add(fmt::format(R"(

@@ -90,8 +90,30 @@ private:
     }
 };
 
+/// The first places of a cache [batch, heads, places, size]: as many as the number at input 1, but at least one, which
+/// the attention to them relies on.
+class FirstStates : public MovementNode {
+public:
+    using MovementNode::MovementNode;
+
+    std::vector<TensorType> infer() const override {
+        TensorType type(in(0).element, in(0).shape);
+        type.shape.at(2) = min(in(0).shape[2], max(Dim(1), single_dim(1)));
+        return {type};
+    }
+
+    bool is_view() const override { return prove_equal(in(0).shape[2], out(0).shape[2]) == Proof::yes; }
+
+    void algorithm(KernelSource& source) const override {
+        const Coordinates at = source.vars(4);
+        source.store(output(0), at, source.element(input(0), at));
+    }
+};
+
 }  // namespace
 
-std::vector<Operator> append_states_operators() { return {{"AppendStates", 1, make<AppendStates>, own_domain}}; }
+std::vector<Operator> append_states_operators() {
+    return {{"AppendStates", 1, make<AppendStates>, own_domain}, {"FirstStates", 1, make<FirstStates>, own_domain}};
+}
 
 }  // namespace onnx2halide

@@ -53,7 +53,7 @@ private:
         Value* scores = softcapped(binary("scaled", "Mul", products(), number("scale", scale())));
         if (Value* bias = builder_.optional_input(bias_input)) {
             check_rank(builder_, bias_input, 4);
-            scores = binary("biased", "Add", scores, of_groups("bias", bias));
+            scores = binary("biased", "Add", scores, of_groups("biases", bias));
         }
         if (Value* mask = visible_by_mask()) scores = binary("masked", "Add", scores, penalty(mask));
         if (builder_.has_input(positions_input)) scores = chosen("causal", visible_by_position(), scores, lowest());
@@ -71,7 +71,10 @@ private:
     /// Divides the heads of a tensor [.., heads, queries, elements] into groups; heads may have extent 1, for all.
     Value* of_groups(const std::string& role, Value* x) {
         if (group_ == 1) return x;
-        const bool has_heads = !x->checked_type().shape.at(1).is(1);
+        const Dim& heads_of_x = x->checked_type().shape.at(1);
+        if (!heads_of_x.constant())
+            throw CompileError("the {} have {} heads, expected a number", role, heads_of_x.text());
+        const bool has_heads = !heads_of_x.is(1);
         if (groups_are_rows_) return has_heads ? reshaped(builder_, role + "_rows", x, {0, shared_, -1, 0}) : x;
         if (!has_heads) return unsqueezed(builder_, role + "_of_all", x, {1});
         Value* heads = integer_constant(builder_, role + "_heads", {0, shared_, group_});

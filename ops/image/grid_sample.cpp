@@ -136,8 +136,8 @@ Coordinates GridSample::pixel(KernelSource& source) const {
 std::string GridSample::image(KernelSource& source) const {
     const std::string grid = source.vars(out(0).rank())[0];
     if (!has_images()) return grid;
-    return fmt::format("clamp(cast<int>({}), 0, {})", source.read(input(images_input), {grid}),
-                       source.dim(in(0).shape[0] - 1));
+    const std::string index = source.read(input(images_input), {grid}), count = source.dim(in(0).shape[0]);
+    return fmt::format("clamp(cast<int>(select({0} < 0, {0} + {1}, {0})), 0, {1} - 1)", index, count);
 }
 
 /// Defines a Func that all channels share, and returns its call.

@@ -75,7 +75,7 @@ struct PairProduct {
         const Contraction contraction = contraction_of(node);
         std::optional<PairProduct> found;
         for (const auto& [a, b] : {std::pair<size_t, size_t>{0, 1}, {1, 0}}) {
-            auto product = of(contraction, a, b);
+            auto product = as_product(contraction, a, b);
             if (!product || !product->fits(contraction, shapes)) continue;
             if (!found || (product->transposes() < found->transposes())) found = std::move(product);
         }
@@ -87,7 +87,7 @@ struct PairProduct {
     bool is_plain() const { return batch.empty() && !rows.empty() && !columns.empty() && transposes() == 0; }
 
 private:
-    static std::optional<PairProduct> of(const Contraction& contraction, size_t a, size_t b) {
+    static std::optional<PairProduct> as_product(const Contraction& contraction, size_t a, size_t b) {
         PairProduct product{a, b, contraction.operands[a], contraction.operands[b], contraction.result, {}, {}, {}, {}};
         const Labels &left = product.left, &right = product.right, &result = product.result;
         for (const Label label : result) {
@@ -115,11 +115,13 @@ private:
     /// Whether nothing is broadcast, and merged axes have known extents. Reshape does not take 0 as an extent.
     bool fits(const Contraction& contraction, const std::vector<std::vector<Dim>>& shapes) const {
         const auto extent = [&](Label label) { return contraction.extents.at(label); };
-        const auto of = [&](size_t operand, Label label) {
+        const auto extent_in = [&](size_t operand, Label label) {
             const Labels& labels = operand == a ? left : right;
             return shapes[operand][std::find(labels.begin(), labels.end(), label) - labels.begin()];
         };
-        const auto is_equal = [&](Label label) { return prove_equal(of(a, label), of(b, label)) == Proof::yes; };
+        const auto is_equal = [&](Label label) {
+            return prove_equal(extent_in(a, label), extent_in(b, label)) == Proof::yes;
+        };
         const auto is_empty = [&](Label label) { return extent(label).is(0); };
         const auto is_one_axis = [&](const Labels& labels) {
             return labels.size() == 1 ||
@@ -355,6 +357,7 @@ std::unique_ptr<NodeGenerator> make_expanded_einsum(const Node& node) {
         if (!node.has_input(i)) return nullptr;  // which inference refuses
     }
     if (is_sum(node)) return make_composite<expand_sum>(node);
+    // Products of matrices can be packed; of the others, those that read their operands in place come first.
     const auto pair = PairProduct::of(node);
     if (pair && pair->is_plain()) return make_composite<expand_pair>(node);
     if (Equation(node.string("equation")).is_product()) return nullptr;

@@ -60,9 +60,10 @@ private:
 
 /// The product with a constant matrix of integers of 4 or 8 bits, `bits`: the compiler's own operator for MatMulNBits.
 /// Its elements are (integer - zero point) * scale, with a scale and a zero point for each column of a block of
-/// `block_size` rows, and are never stored as floats. Integers are packed as [columns / block, depth, block], of 4 bits
-/// two rows in a byte, the first in its low bits; scales at input 3 and zero points at input 4, which may be omitted if
-/// all are the middle of the range, as [columns / block, blocks, block].
+/// `block_size` rows, and are never stored as floats. Inputs: A, float32; integers [panels, rows, lanes], where a panel
+/// has as many columns as a block of PackMatMulWeights, and rows are those of whole blocks, of 4 bits two in a byte,
+/// the first in its low bits; C, which may be omitted; scales [panels, blocks, lanes]; zero points of the same shape,
+/// omitted if all are the middle of the range. Attributes besides: those of PackedMatMul.
 class PackedMatMulNBits : public PackedMatMul {
 public:
     /// With more rows, the product of floats is faster, which converts the integers only once.

@@ -29,7 +29,12 @@ std::optional<size_t> MatrixProduct::row_axis() const {
     // More rows than a tile's gain nothing, so an axis that may turn out to have one row need not have more than those.
     constexpr int64_t open_rows = 8;
     std::optional<size_t> best;
-    const auto size = [&](size_t axis) { return out(0).shape[axis].constant().value_or(open_rows); };
+    const bool has_batch = !is_one_matrix();
+    const auto size = [&](size_t axis) {
+        const int64_t rows = out(0).shape[axis].constant().value_or(open_rows);
+        // In a batch the last of the axes with enough rows, those of a matrix, is best.
+        return has_batch ? std::min(rows, open_rows) : rows;
+    };
     for (size_t axis = rank(); axis-- > 0;) {
         if (axis == column_axis() || b_varies_along(axis)) continue;
         if (!best || size(axis) > size(*best)) best = axis;
@@ -39,17 +44,19 @@ std::optional<size_t> MatrixProduct::row_axis() const {
 
 Dim MatrixProduct::rows() const { return row_axis() ? out(0).shape[*row_axis()] : Dim(1); }
 
+bool MatrixProduct::is_one_matrix() const {
+    for (size_t axis = 0; axis < rank(); ++axis) {
+        if (axis != column_axis() && !out(0).shape[axis].is(1) && b_varies_along(axis)) return false;
+    }
+    return true;
+}
+
 bool MatrixProduct::has_few_rows() const {
-    // The loops over them are unrolled. Reading one large B in order, each of its vectors serves all rows, while dot
-    // products load them again for each. The matrices of a batch are small, and packed in the nearest cache.
+    // The loops over them are unrolled. Reading one B in order, each of its vectors serves all rows, while dot products
+    // load them again for each. The matrices of a batch are mostly small, and packed in a near cache.
     constexpr int64_t few = 4, few_in_order = 8;
     const auto rows = this->rows().constant();
-    bool is_one_matrix = true;
-    for (size_t axis = 0; axis < rank(); ++axis) {
-        const bool is_batch = axis != column_axis() && !out(0).shape[axis].is(1);
-        is_one_matrix = is_one_matrix && !(is_batch && b_varies_along(axis));
-    }
-    return rows && *rows <= (is_one_matrix && !b_is_transposed() ? few_in_order : few);
+    return rows && *rows <= (is_one_matrix() && !b_is_transposed() ? few_in_order : few);
 }
 
 bool MatrixProduct::reads_any_layout(size_t i, const Target&) const {

@@ -72,6 +72,8 @@ protected:
     };
     PackedColumn packed_column(KernelSource& source, const std::string& column) const;
 
+    /// Whether all rows share B.
+    bool is_one_matrix() const;
     /// Whether each product of a batch has so few rows, and so few uses of each element of B, that packing B does not
     /// pay off.
     bool has_few_rows() const;

@@ -105,6 +105,11 @@ TEST_CASE("the form of a product") {
     const Row rows[] = {
         {"few rows stream B", "a = input float32[1,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y",
          "y_sum(x, y) += a(k.x, y) * b(x, k.x);"},
+        {"8 rows, too", "a = input float32[8,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y",
+         "y_sum(x, y) += a(k.x, y) * b(x, k.x);"},
+        {"but not a batch of as many",
+         "a = input float32[3,8,64]\nb = input float32[3,64,96]\ny = MatMul(a, b)\noutput y",
+         "b_panels(lane, depth, block, z) = b(block * 16 + lane, depth, z);"},
         {"one column is dot products", "a = input float32[7,64]\nb = input float32[64,1]\ny = MatMul(a, b)\noutput y",
          "atomic().vectorize(k.x, 4 * lanes"},
         {"many of them fill a vector", "a = input float32[9,60]\nb = input float32[60,1]\ny = MatMul(a, b)\noutput y",

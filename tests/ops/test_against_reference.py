@@ -1,6 +1,8 @@
 """Operators against ONNX's reference, one row per case. The backend suite has one or two cases of each; these have extents around a
 vector's, combinations of attributes, and constant operands."""
 
+import itertools
+
 import numpy as np
 import pytest
 from onnx2halide.references import OnnxRuntime
@@ -70,6 +72,13 @@ def reductions():
     for keep in (2, -1):  # not 1
         yield Case("ReduceSum", [x(3, 17), indices(1)], {"keepdims": keep}, engine=OnnxRuntime)
         yield Case("ArgMax", [x(3, 17)], {"axis": 1, "keepdims": keep}, engine=OnnxRuntime)
+    for shape, axes in (((64, 20), [1]), ((5, 333), [1]), ((3, 9, 33), [1, 2]), ((2, 3, 40), [0, 1, 2]), ((33, 40), [0])):
+        for dtype in ("float32", "float64"):
+            yield Case("ReduceLogSumExp", [x(*shape, dtype=dtype), indices(*axes)], {"keepdims": 0})
+        yield Case("ReduceLogSumExp", [x(*shape), indices(*axes)], {"keepdims": 0}, is_open=True)
+    for op, columns, last in itertools.product(("ArgMax", "ArgMin"), (130, 200, 256), (0, 1)):  # across rows, several vectors at a time
+        yield Case(op, [x(9, columns, dtype="int32", between=(0, 5))], {"axis": 0, "select_last_index": last}, engine=OnnxRuntime)
+        yield Case(op, [x(9, columns)], {"axis": 0, "select_last_index": last}, engine=OnnxRuntime)
     for op in ("ArgMax", "ArgMin"):  # rows of a few vectors, with equal elements in several lanes
         for last in (0, 1):
             for extent, dtype in ((127, "float32"), (128, "float32"), (1000, "float32"), (300, "float64"), (333, "int32"), (400, "int8")):

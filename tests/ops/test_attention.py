@@ -249,6 +249,20 @@ def test_heads_that_share_keys(onnx2halide, tmp_path, queries, kernels):
     check(package.compile(proto), proto, inputs)
 
 
+def test_many_heads_that_share_keys_of_a_length_known_at_run_time(onnx2halide, tmp_path):
+    proto = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["com.microsoft" : 1]> heads (
+        float[1,length,128] q, float[1,length,16] k, float[1,length,16] v, float[1,2,9,8] past_k, float[1,2,9,8] past_v, int32[1] last, int32 total)
+        => (float[1,length,128] y, float[1,2,places,8] next_k, float[1,2,places,8] next_v) {
+            y, next_k, next_v = com.microsoft.GroupQueryAttention<num_heads = 16, kv_num_heads = 2>(q, k, v, past_k, past_v, last, total)
+        }""")
+    assert ["MatMul", "Mul", "Where", "SoftmaxMatMul"] in operators(onnx2halide, tmp_path, proto)
+    compiled, rng = package.compile(proto), np.random.default_rng(0)
+    for length, total in ((5, 7), (1, 9), (3, 3)):
+        shapes = {name: (1, length, width) for name, width in (("q", 128), ("k", 16), ("v", 16))} | {"past_k": (1, 2, 9, 8), "past_v": (1, 2, 9, 8)}
+        inputs = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
+        check(compiled, proto, inputs | {"last": np.int32([total - 1]), "total": np.array(total, np.int32)}, (length, total))
+
+
 def test_an_output_keeps_its_name():
     """The product of scaled operands as the model's output."""
     proto = onnx.parser.parse_model(f"""{HEADER}

@@ -1,6 +1,7 @@
 """Operators of onnxruntime's own domain against onnxruntime, one row per case; against functions that define them, if onnxruntime has
 them only on GPUs."""
 
+import itertools
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -161,6 +162,11 @@ def products():
 
 def few_bits():
     """Products with blocks of integers of a few bits."""
+    for bits, rows in itertools.product((4, 8), (1, 4)):  # panels that are full, or not, and depths that end within a byte
+        for columns, depth, block in ((70, 64, 16), (16, 33, 16), (150, 129, 32)):
+            blocks = -(-depth // block)
+            weights, scales, zeros = bytes_of(columns, blocks, block * bits // 8), constant(columns, blocks), bytes_of(columns, -(-blocks * bits // 8))
+            yield Fused("MatMulNBits", [x(rows, depth), weights, scales, zeros], {"K": depth, "N": columns, "bits": bits, "block_size": block})
     columns = 7
     for bits in (2, 4, 8):
         for depth, block in ((64, 32), (40, 16)):
@@ -171,7 +177,7 @@ def few_bits():
             yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales], attributes)
             yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales.reshape(-1), packed.reshape(-1)], attributes)
             yield Fused("MatMulNBits", [x(2, 3, depth), weights, scales, packed, None, constant(columns)], attributes)
-            for rows in ((1,), (1, 3), ()):  # few: integers stay as they are
+            for rows in ((1,), (1, 3), ()):  # few
                 yield Fused("MatMulNBits", [x(*rows, depth), weights, scales, packed, None, constant(columns)], attributes)
             yield Fused("MatMulNBits", [x(1, depth), weights, scales], attributes)
             if bits == 4:
@@ -330,6 +336,9 @@ def grouped_attention():
         yield Fused("GroupQueryAttention", [*rows(5), *past(0), int32(4, 4), np.int32(5)], {**heads, **attributes}, (0, 1, 2))
     yield Fused("GroupQueryAttention", [*next[:6], int32(7), *caches, x(BATCH, 1, dtype="int64", between=(0, longest))], {**heads, "do_rotary": 1}, (0, 1, 2))
     yield Fused("GroupQueryAttention", [*next, None, None, None, x(BATCH, 1, 1, 7)], heads, (0, 1, 2))
+    for biases in ((BATCH, 1, 5, 5), (1, 3 * shared, 5, 5)):
+        yield Fused("GroupQueryAttention", [*rows(5), *past(0), int32(4, 4), np.int32(5), None, None, None, x(*biases)], heads, (0, 1, 2))
+    yield Fused("GroupQueryAttention", [*next, None, None, None, x(BATCH, 3 * shared, 1, 7)], heads, (0, 1, 2))
     yield Fused("GroupQueryAttention", [*rows(1), *past(9), int32(6, 6), np.int32(7)], heads, (0, 1, 2))
     yield Fused("GroupQueryAttention", [*rows(1), *past(6), int32(6, 6), int32(7)], heads, (0, 1, 2))
     yield Fused("GroupQueryAttention", [*rows(5), None, None, int32(4, 4), np.int32(5)], heads, (0, 1, 2))
