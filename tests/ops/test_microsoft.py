@@ -2,6 +2,7 @@
 them only on GPUs."""
 
 import itertools
+import json
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -412,3 +413,12 @@ def check(case: Fused) -> None:
     for name, array in onnx2halide.compile(model).run_by_name(inputs).items():
         found = difference(array, np.asarray(expected[name]))
         assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())), f"{name}: {found.text()}"
+
+
+@pytest.mark.parametrize("rows, operator", [(4, "PackedMatMulNBits"), (5, "PackedMatMul")])
+def test_integers_of_few_rows_stay_as_they_are(request, tmp_path, rows, operator):
+    case = Fused("MatMulNBits", [x(rows, 64), bytes_of(7, 4, 8), constant(7, 4)], {"K": 64, "N": 7, "bits": 4, "block_size": 16})
+    onnx.save(case.model(), tmp_path / "net.onnx")
+    assert request.getfixturevalue("onnx2halide")("net.onnx", "-o", "out", "--sources-only").returncode == 0
+    steps = json.loads((tmp_path / "out" / "net.json").read_text())["steps"]
+    assert [node.split()[0] for step in steps for node in step["nodes"]] == [operator]

@@ -110,7 +110,7 @@ def quantise():
 
 def convolutions():
     attributes = [{}, {"pads": [1, 0, 2, 1]}, {"strides": [2, 3], "pads": [1, 1, 1, 1]}, {"dilations": [2, 1], "pads": [2, 2, 2, 2]}, {"auto_pad": "SAME_UPPER", "strides": [2, 2]}]
-    shapes = [((1, 3, 9, 11), (5, 3, 3, 3), 1), ((2, 16, 7, 7), (17, 16, 1, 1), 1), ((1, 6, 8, 8), (9, 2, 3, 3), 3), ((1, 8, 6, 9), (8, 1, 3, 3), 8)]
+    shapes = [((1, 3, 9, 11), (5, 3, 3, 3), 1), ((2, 16, 7, 7), (17, 16, 1, 1), 1), ((1, 6, 8, 8), (9, 2, 3, 3), 3), ((1, 8, 6, 9), (8, 1, 3, 3), 8), ((1, 40, 6, 9), (40, 1, 3, 3), 40), ((1, 9, 6, 9), (18, 1, 3, 3), 9)]
     for data, weight, group in shapes:
         channels = weight[0]
         for attribute in attributes:
