@@ -98,18 +98,12 @@ private:
 
     /// Defines `present`, and `result` without the places that no row of the batch has filled yet.
     void add_states(std::string_view result, std::string_view past, std::string_view added, std::string_view present) {
-        if (body_.has_input(past)) {
-            body_.add(fmt::format(R"(
-                {0}_places = onnx2halide.AppendStates({1}, {2}, lengths, total)
-                {0} = onnx2halide.FirstStates({0}_places, total))",
-                                  result, past, added));
-        } else {
-            body_.add(fmt::format(R"(
-                {0}_places = Identity({1})
-                {0} = Identity({1}))",
-                                  result, added));
-        }
-        if (body_.has_output(present)) body_.add(fmt::format("{} = Identity({}_places)", present, result));
+        const bool has_past = body_.has_input(past);
+        const std::string all = has_past ? fmt::format("{}_places", result) : std::string(added);
+        if (has_past) body_.add(fmt::format("{} = onnx2halide.AppendStates({}, {}, lengths, total)", all, past, added));
+        body_.add(has_past ? fmt::format("{} = onnx2halide.FirstStates({}, total)", result, all)
+                           : fmt::format("{} = Identity({})", result, all));
+        if (body_.has_output(present)) body_.add(fmt::format("{} = Identity({})", present, all));
     }
 
     const OperatorCall& call_;

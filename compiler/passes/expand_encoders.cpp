@@ -33,12 +33,17 @@ Value* converted(NodeReplacement& replacement, Value* x, ElementType to) {
     return x->checked_type().element == to ? x : replacement.add(cast(x, to));
 }
 
-/// From each category to its column. Of equal categories the last one counts.
-Encoding columns_of(const Constant& categories) {
+/// The numbers of categories: 0, 1, and so on.
+std::vector<int64_t> numbers_of(const Constant& categories) {
     std::vector<int64_t> numbers(categories.elements());
     std::iota(numbers.begin(), numbers.end(), 0);
+    return numbers;
+}
+
+/// From each category to its column. Of equal categories the last one counts.
+Encoding columns_of(const Constant& categories) {
     Node encoder;
-    encoder.attributes = {{"keys_tensor", categories}, {"values_int64s", numbers}};
+    encoder.attributes = {{"keys_tensor", categories}, {"values_int64s", numbers_of(categories)}};
     StringTable strings;
     return read_encoding(encoder, strings);
 }
@@ -59,14 +64,12 @@ Value* one_hot_of_known(NodeReplacement& replacement, const Node& node, const Co
 Value* one_hot(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     const Constant categories = read_categories(node, strings);
     if (node.integer("zeros", 1) == 0) return one_hot_of_known(replacement, node, categories);
-    const int64_t count = categories.elements();
-    std::vector<int64_t> numbers(count);
-    std::iota(numbers.begin(), numbers.end(), 0);
-
     Value* element = converted(replacement, node.inputs.at(0), categories.element);
     Value* number = lookup(replacement, element, columns_of(categories));
     Value* column = replacement.add("Unsqueeze", 11, {number}, {{"axes", std::vector<int64_t>{-1}}});
-    return replacement.add("Equal", 13, {column, replacement.add("numbers", ElementType::int64, {count}, numbers)});
+    return replacement.add(
+        "Equal", 13,
+        {column, replacement.add("numbers", ElementType::int64, {categories.elements()}, numbers_of(categories))});
 }
 
 Value* encode(NodeReplacement& replacement, const Node& node, StringTable& strings) {
