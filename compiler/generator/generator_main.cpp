@@ -30,7 +30,9 @@
 #include <vector>
 
 #include "compiler/generator/divide_by_zero.h"
+#include "compiler/generator/interleaves.h"
 #include "compiler/generator/narrow_floats.h"
+#include "compiler/generator/partial_stores.h"
 #include "compiler/generator/register_generator.h"
 #include "compiler/generator/spread_prefetches.h"
 
@@ -195,10 +197,13 @@ void set_params(AbstractGenerator& generator, const Words& words, const std::str
 Module build_lowered_module(AbstractGenerator& generator, const Target& target, const std::string& function) {
     Pipeline pipeline = generator.build_pipeline();
     onnx2halide::divide_by_known_zeros(pipeline);
-    if (target.has_gpu_feature())
+    if (target.has_gpu_feature()) {
         onnx2halide::hold_narrow_floats_as_bits(pipeline, target);
-    else
+    } else {
         onnx2halide::spread_prefetches(pipeline);
+        onnx2halide::split_partial_stores(pipeline, target);
+        onnx2halide::interleave_in_halves(pipeline, target);
+    }
     std::vector<Argument> arguments;
     for (const auto& info : generator.arginfos()) {
         if (info.dir != ArgInfoDirection::Input) continue;
