@@ -98,7 +98,7 @@ void transform(Graph& graph, const std::vector<Target>& targets, const CompileOp
     for_each_graph(graph, expand_trees);
     for_each_graph(graph, expand_encoders);
     sink_constants(graph);
-    const ConvPolicy conv_policy{options.convolution, read_rate(weight_bytes(graph))};
+    const ConvPolicy conv_policy{options.convolution, read_rate(weight_bytes(graph), deciding(targets))};
     for_each_graph(graph, [&](Graph& each) {
         // A repeated operand that is read in its own shape leaves less to compute, and more nodes alike.
         if (!options.is_naive()) skip_repeats(each);

@@ -31,7 +31,8 @@ public:
         std::vector<Expr> names, results;
         for (const Expr& vector : vectors) names.push_back(interleave.named(vector));
         for (int lane = 0; lane < vectors[0].type().lanes(); lane += lanes) {
-            for (const Part& part : interleave.interleaved(registers(names, lane, lanes))) results.push_back(part.vector);
+            for (const Part& part : interleave.interleaved(registers(names, lane, lanes)))
+                results.push_back(part.vector);
         }
         Expr result = Shuffle::make_concat(results);
         for (auto let = interleave.lets_.rbegin(); let != interleave.lets_.rend(); ++let)
@@ -54,8 +55,8 @@ private:
 
     std::vector<Part> interleaved(std::vector<Part> parts) {
         const int half = half_bits / parts[0].vector.type().bits();
-        // Vectors that are furthest apart first: each step puts the elements of the earlier ones twice as far apart. Then
-        // each half of a register holds neighbours.
+        // Vectors that are furthest apart first: each step puts the elements of the earlier ones twice as far apart.
+        // Then each half of a register holds neighbours.
         for (int apart = std::min(static_cast<int>(parts.size()), half) / 2; apart > 0; apart /= 2)
             combine(parts, apart, unpacked_lanes(parts[0].lanes(), half));
         if (parts[0].lanes() > half) combine(parts, half, permuted_lanes(half));

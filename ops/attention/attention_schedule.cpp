@@ -41,7 +41,7 @@ private:
     /// Images of a batch that keep the threads of most machines busy. If there are fewer, tiles of rows are tasks: of
     /// all images, once the keys and values of these have been packed, unless they need much memory.
     static constexpr int enough_images = 8;
-    static constexpr int64_t most_shared_bytes = 2 * level2_bytes;
+    static constexpr int64_t most_shared_bytes = 2 << 20;
 
     void schedule_results() {
         const std::string &x = product_.column, &y = product_.row;

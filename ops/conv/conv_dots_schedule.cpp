@@ -39,7 +39,7 @@ private:
 
     ConvWalk walk() const {
         const ConvTile tile{1, static_cast<int>(conv_.loops.channels), tile_.pixels, 1, std::llround(tile_.cycles)};
-        return choose_conv_walk(conv_.loops, tile);
+        return choose_conv_walk(conv_.loops, tile, source_.target());
     }
 
     /// Appends the loops' order, vectors and tasks.

@@ -117,17 +117,18 @@ private:
     void split_open_rows() {
         constexpr int64_t rows_of_a_halo_row = 4;
         const std::string height = source_.dim(conv_.output.extents[2]), width = source_.dim(conv_.output.extents[1]);
-        const std::string rows = fmt::format("onnx::rows_of_task({}, {}, {}, {}, {}, {})", height, width,
-                                             source_.param("pixels_of_task", pixels_of_task(conv_.loops, tile_.tile())),
-                                             std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows),
-                                             source_.threads(), channel_tasks());
+        const std::string rows = fmt::format(
+            "onnx::rows_of_task({}, {}, {}, {}, {}, {})", height, width,
+            source_.param("pixels_of_task", pixels_of_task(conv_.loops, tile_.tile(), source_.target())),
+            std::max<int64_t>(1, rows_of_a_halo_row * conv_.loops.halo_rows), source_.threads(), channel_tasks());
         strips_.push_back(source_.var("strip"));
         split_loop(tile_.rows(), strips_.back(), rows, "GuardWithIf");
     }
 
     /// Splits off strips of tiles of the only row.
     void split_open_row() {
-        const int tiles = std::max(1, pixels_of_task(conv_.loops, tile_.tile()) / tile_.tile().pixels);
+        const int tiles =
+            std::max(1, pixels_of_task(conv_.loops, tile_.tile(), source_.target()) / tile_.tile().pixels);
         strips_.push_back(source_.var("strip"));
         split_loop(tiles_.back(), strips_.back(), source_.param("tiles_of_task", tiles), "GuardWithIf");
     }

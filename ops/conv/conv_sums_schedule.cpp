@@ -24,7 +24,11 @@ public:
             directives.push_back(fmt::format("bound_extent({}, {})", tile_.columns(), pixels()));
         if (tile_.shifts_rows_twice())
             directives.push_back(fmt::format("bound_extent({}, {})", tile_.rows(), tile_rows()));
-        directives = joined(joined(directives, tile_.vectors_of_pixels()), tile_.vectorised());
+        // The last tile of a row extends past it.
+        if (tile_.walks_tiles_of_rows())
+            directives.push_back(fmt::format("align_extent({}, {})", tile_.columns(), tile_.pixels()));
+        directives = joined(joined(directives, tile_.vectors_of_pixels()),
+                            tile_.walks_tiles_of_rows() ? tile_.vectorised({tile_.channels()}) : tile_.vectorised());
         source_.schedule(conv_.sum, directives);
         if (!conv_.reduction.empty()) write_update();
     }
@@ -52,6 +56,8 @@ private:
         const bool has_groups = tile_.has_vectors_of_groups();
         const std::vector<std::string> in_tile = has_groups ? tile_.in_tile_of_groups() : tile_.in_tile();
         Directives directives = has_groups ? Directives{tile_.split_into_groups()} : tile_.vectors_of_pixels();
+        if (tile_.walks_tiles_of_rows())
+            directives.push_back(split(tile_.columns(), tile_.tile_of(tile_.columns()), tile_.pixels(), "RoundUp"));
         if (walks_rows()) directives.push_back(split_products());
         directives.push_back(reorder(joined(joined({conv_.at_once}, in_tile), reduction())));
         directives = joined(directives, has_groups ? tile_.vectorised_groups(in_tile) : tile_.vectorised());
@@ -115,6 +121,7 @@ private:
     std::vector<std::string> reduction() const {
         std::vector<std::string> loops = conv_.reduction;
         if (walks_rows()) loops.insert(loops.begin() + 1, {tile_.rows(), parts()});
+        if (tile_.walks_tiles_of_rows()) loops.insert(loops.begin() + 1, tile_.tile_of(tile_.columns()));
         if (unrolls_neighbours() && conv_.loops.inner_products > 1) std::swap(loops[0], loops[1]);
         return loops;
     }

@@ -27,10 +27,10 @@ double shared_step_cycles(const ConvLoops& loops, const ConvTile& tile, const Ta
 }
 
 /// Cycles to load the weights of one product for each sum of a tile. Each tile reads those of its channels again.
-double weight_cycles_of_step(const ConvLoops& loops, const ConvTile& tile) {
+double weight_cycles_of_step(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr int64_t level1_weights = 20480;
     const int64_t bytes = int64_t{tile.vectors} * tile.lanes * info(loops.element).bytes, all = bytes * loops.products;
-    return all > level1_weights ? static_cast<double>(bytes) / read_rate(all) : 0;
+    return all > level1_weights ? static_cast<double>(bytes) / read_rate(all, target) : 0;
 }
 
 /// Cycles of one tile, from bias to results.
@@ -40,7 +40,7 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     const double multiply_adds = target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
     double step = tile.pixels_of_vector > 1 ? shared_step_cycles(loops, tile, target)
                                             : step_cycles(target, sums, loads, multiply_adds);
-    step = std::max(step, weight_cycles_of_step(loops, tile));
+    step = std::max(step, weight_cycles_of_step(loops, tile, target));
     if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
     // Sums of part of a group are stored and loaded again.
     const bool is_part = loops.whole_group && tile.vectors * tile.lanes < loops.channels;
@@ -102,6 +102,14 @@ double row_cycles(const ConvLoops& loops, ConvTile tile, const Target& target) {
     return of_a_pixel / static_cast<double>(std::size(widths)) * static_cast<double>(loops.width);
 }
 
+/// Whether tiles of so many channels, the last of which may extend past the channels, have weights: these are padded to
+/// whole blocks. If the channels fill vectors, the last tile is shifted inwards instead.
+bool has_all_weights(const ConvLoops& loops, int64_t tile_channels) {
+    const int64_t last = loops.channels % tile_channels, missing = last == 0 ? 0 : tile_channels - last;
+    const int64_t padding = ceil_div(loops.channels, loops.max_lanes) * loops.max_lanes - loops.channels;
+    return missing <= padding;
+}
+
 /// A tile and the cycles of all tiles.
 struct TileChoice {
     ConvTile tile;
@@ -111,14 +119,13 @@ struct TileChoice {
 /// The fastest tile of vectors like those of `least`, the smallest tile, with at most so many of them.
 TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const ConvTile& least, int max_vectors) {
     const int lanes = least.lanes;
-    const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
     TileChoice best{least, INFINITY};
     best.tile.cycles = std::llround(tile_cycles(loops, best.tile, target));
     for (ConvTile tile = least; tile.vectors <= max_vectors; ++tile.vectors) {
         // Only channels of one group share inputs.
         if (loops.groups > 1 && !loops.whole_group && loops.channels % (lanes * tile.vectors) != 0) continue;
-        // Past the last channel, weights pad the last vector, but not further ones.
-        if (loops.channels % lanes != 0 && whole % tile.vectors != 0) continue;
+        const bool fills_vectors = !loops.shares_inputs || loops.channels % lanes == 0;
+        if (!fills_vectors && !has_all_weights(loops, int64_t{lanes} * tile.vectors)) continue;
         const int64_t max_pixels = loops.open_width ? Dim::unbounded : loops.width,
                       most_pixels = int64_t{target.vector_registers} * tile.pixels_of_vector;
         for (tile.pixels = least.pixels; tile.pixels <= std::min<int64_t>(max_pixels, most_pixels);
@@ -195,7 +202,7 @@ bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile) {
 
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
     ConvTile tile = choose_tile(loops, target).tile;
-    const double cycles = std::max(addition_cycles, weight_cycles_of_step(loops, tile)),
+    const double cycles = std::max(addition_cycles, weight_cycles_of_step(loops, tile, target)),
                  sums = cycles * target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
     tile.least_pixels = static_cast<int>(std::ceil(sums / tile.vectors));
     return tile;
@@ -205,19 +212,22 @@ double conv_cycles(const ConvLoops& loops, const Target& target) { return choose
 
 namespace {
 
-/// See ConvWalk::products. Tiles of few pixels, as wide as a small image, take weights as fast as no far cache gives
-/// them, over and over for each row.
-int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile) {
+/// See ConvWalk::products. Tiles of few pixels of a small image take weights as fast as no far cache gives them, over
+/// and over for each tile.
+int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr int64_t most_bytes = level1_bytes / 2, least_products = 32, least_tiles = 8;
-    const bool is_row = tile.pixels >= loops.width && tile.tile_rows == 1 && tile.pixels_of_vector == 1;
-    if (!is_row || !loops.has_strips_of_rows() || loops.open_width || loops.open_height) return 0;
+    // Tiles that extend past a row, into sums that nobody reads, read from a copy of the input, which is as long.
+    const bool are_rows = tile.pixels >= loops.width || loops.input_row_elements > 0;
+    if (!are_rows || tile.tile_rows > 1 || tile.pixels_of_vector > 1) return 0;
+    if (!loops.has_strips_of_rows() || loops.open_width || loops.open_height) return 0;
     if (!loops.shares_inputs || loops.groups > 1 || loops.whole_group || loops.element != ElementType::float32)
         return 0;
     const int64_t vector_bytes = int64_t{tile.lanes} * tile.vectors * info(loops.element).bytes,
-                  weight_bytes = loops.products * vector_bytes, sum_bytes = loops.width * loops.height * vector_bytes;
+                  weight_bytes = loops.products * vector_bytes,
+                  sum_bytes = ceil_div(loops.width, tile.pixels) * tile.pixels * loops.height * vector_bytes;
     constexpr double most_rate = level2_rate / 3;
     const bool is_fast = static_cast<double>(weight_bytes) > most_rate * static_cast<double>(tile.cycles);
-    if (!is_fast || weight_bytes <= level2_bytes / 4 || sum_bytes > most_bytes) return 0;
+    if (!is_fast || weight_bytes <= target.level2_bytes / 4 || sum_bytes > most_bytes) return 0;
     // Tiles of channels are the only tasks.
     if (loops.channels < least_tiles * tile.lanes * tile.vectors) return 0;
     int64_t products = std::min(loops.inner_products, most_bytes / vector_bytes);
@@ -227,7 +237,7 @@ int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile) {
 
 }  // namespace
 
-ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
+ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     const bool by_rows = loops.has_strips_of_rows();
     const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
     const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;
@@ -241,7 +251,7 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile) {
     if (is_open) return {static_cast<int>(length), channels_outermost, true};
     if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
 
-    if (const int64_t products = products_of_all_rows(loops, tile); channels_outermost && products > 0)
+    if (const int64_t products = products_of_all_rows(loops, tile, target); channels_outermost && products > 0)
         return {static_cast<int>(length), channels_outermost, true, false, products};
     const int64_t tiles_along = ceil_div(length, step);
     // What is read by more threads than one, weights or inputs and, by the next kernel, outputs, is the less the
@@ -289,13 +299,14 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
     return {static_cast<int>(pixels), best};
 }
 
-int pixels_of_task(const ConvLoops& loops, const ConvTile& tile) {
+int pixels_of_task(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr double task_cycles = 100 * task_overhead;
     const double pixel_cycles = static_cast<double>(tile.cycles * channel_tiles(loops, tile)) / tile.pixels;
     // Each task reads the weights anew, which takes at most half of its time.
     constexpr double most_share = 0.5;
     const int64_t weight_bytes = loops.weight_elements * info(loops.element).bytes;
-    const double weight_cycles = loops.shares_inputs ? static_cast<double>(weight_bytes) / read_rate(weight_bytes) : 0;
+    const double weight_cycles =
+        loops.shares_inputs ? static_cast<double>(weight_bytes) / read_rate(weight_bytes, target) : 0;
     return static_cast<int>(std::ceil(std::max(task_cycles, weight_cycles / most_share) / pixel_cycles));
 }
 

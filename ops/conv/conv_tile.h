@@ -83,7 +83,7 @@ struct ConvWalk {
     // nearest cache; 0: a tile's sums stay in registers over all products.
     int64_t products = 0;
 };
-ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile);
+ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Target& target);
 
 /// Depthwise channels that are walked at one pixel before the next, in memory order: equal parts, made of whole tiles,
 /// whose weights fit in the nearest cache.
@@ -103,6 +103,6 @@ constexpr int depthwise_pixels = 8;
 bool crowd_level1(int64_t bytes_apart, int64_t pixels);
 
 /// Output pixels, with all their channels, that are worth a task, for walks whose extents are known only at run time.
-int pixels_of_task(const ConvLoops& loops, const ConvTile& tile);
+int pixels_of_task(const ConvLoops& loops, const ConvTile& tile, const Target& target);
 
 }  // namespace onnx2halide

@@ -8,8 +8,9 @@ namespace onnx2halide {
 /// A tile that is shifted inwards may not exceed the output, and there are no weights past the last vector of channels.
 ConvTileLoops::ConvTileLoops(KernelSource& source, const DirectConv& conv)
     : source_(source), conv_(conv), tile_(choose_conv_tile(conv.loops, source.target())),
-      walk_(choose_conv_walk(conv.loops, tile_)), c_(conv.output.vars.front()), x_(conv.output.vars.at(1)),
-      lanes_(source.lanes(conv.loops.element, tile_.lanes)), vectors_(std::to_string(tile_.vectors)) {
+      walk_(choose_conv_walk(conv.loops, tile_, source.target())), c_(conv.output.vars.front()),
+      x_(conv.output.vars.at(1)), lanes_(source.lanes(conv.loops.element, tile_.lanes)),
+      vectors_(std::to_string(tile_.vectors)) {
     if (tile_.pixels_of_vector > 1) x_vectors_ = source.var(x_ + "_vector");
     const ConvLoops& loops = conv.loops;
     if (!loops.whole_group || gathers_group())

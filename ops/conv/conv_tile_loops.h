@@ -65,6 +65,8 @@ public:
         const ConvLoops& loops = conv_.loops;
         return loops.has_strips_of_rows() && !loops.open_height && !tile_rows_.empty() && walk_.strip < loops.height;
     }
+    /// Whether the sums of whole rows, of several tiles each, are added in parts (see ConvWalk::products).
+    bool walks_tiles_of_rows() const { return walk_.products > 0 && tile_.pixels < conv_.loops.width; }
     /// Whether several groups share a vector.
     bool has_vectors_of_groups() const { return conv_.loops.channels_of_vector_groups > 1; }
     /// Whether the last of these vectors, which is shifted inwards, must be asserted to start at a group, so that

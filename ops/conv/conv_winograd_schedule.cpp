@@ -112,7 +112,7 @@ private:
                       weight_bytes = loops_.terms() * loops_.channels * loops_.groups * places * 4;
         const double tile_cycles =
                          static_cast<double>(walk_.product.cycles * channel_tasks() * places) / walk_.product.pixels,
-                     weight_cycles = static_cast<double>(weight_bytes) / read_rate(weight_bytes);
+                     weight_cycles = static_cast<double>(weight_bytes) / read_rate(weight_bytes, source_.target());
         const int enough =
             std::max(walk_.product.pixels, static_cast<int>(std::ceil(weight_cycles / most_share / tile_cycles)));
         return fmt::format("onnx::rows_of_task({}, {}, {}, 1, {}, {})", block_rows(), tiles_in_block_row(),

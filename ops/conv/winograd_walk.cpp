@@ -16,7 +16,7 @@ int64_t product_of_axes(const PerAxis& numbers) { return int64_t{numbers[0]} * n
 
 /// Cycles to transform one vector to or from one of a tile's places: its share of the additions, and its load or store,
 /// given the bytes that are buffered between a transform and the products.
-double transform_cycles(const TiledKernel& kernel, int64_t bytes) {
+double transform_cycles(const TiledKernel& kernel, int64_t bytes, const Target& target) {
     constexpr double addition = 0.6;
     double additions = 0;
     for (const KernelAxis& axis : kernel) {
@@ -24,7 +24,7 @@ double transform_cycles(const TiledKernel& kernel, int64_t bytes) {
         const double pairs = (axis.places - 2) / 2.0;
         if (axis.places > 1) additions += pairs * (2 * pairs + 3) / axis.places;
     }
-    return additions * addition + (bytes <= level1_bytes ? 0 : bytes <= level2_bytes ? 1 : 2);
+    return additions * addition + (bytes <= level1_bytes ? 0 : bytes <= target.level2_bytes ? 1 : 2);
 }
 
 /// What the products at one place and direct sums have in common: they sum over input channels.
@@ -85,14 +85,20 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
     const int64_t input_bytes =
         places * input_tiles * (terms / of_rows.parts() * of_rows.tiled_parts()) * loops.groups * 4;
     // Weights and transformed inputs of a group are streamed while the products are computed.
-    const double streamed = tile_weights / read_rate(weight_bytes(loops, places * terms)) +
-                            static_cast<double>(tiles * terms * 4) / read_rate(input_bytes);
+    const int64_t place_inputs = tiles * terms * 4;
+    const double streamed = tile_weights / read_rate(weight_bytes(loops, places * terms), target) +
+                            static_cast<double>(place_inputs) / read_rate(input_bytes, target);
+    // Each tile of the product reads the weights of a place again, while the inputs of the place pass.
+    const double again = tile_weights <= level1_bytes
+                             ? 0
+                             : tile_weights * static_cast<double>(ceil_div(tiles, product.pixels)) /
+                                   read_rate(static_cast<int64_t>(tile_weights) + place_inputs, target);
     StripCycles cycles{product, 0, 0};
     const auto transformed = [&](int64_t count, int64_t vectors, int64_t lanes, int64_t bytes) {
         // A processor may start more operations per cycle on vectors that do not fill a register.
         const int vector_bytes = static_cast<int>(std::min<int64_t>(lanes, product.lanes) * 4);
         const double share = target.multiply_adds / target.multiply_adds_of(vector_bytes);
-        return static_cast<double>(places * count * vectors) * share * transform_cycles(loops.kernel, bytes);
+        return static_cast<double>(places * count * vectors) * share * transform_cycles(loops.kernel, bytes, target);
     };
     const int64_t parts = of_rows.tiled_parts() * loops.kernel[1].tiled_parts(),
                   in_vector = loops.phases_in_vector(target), lanes = loops.transformed_inputs(target) * in_vector,
@@ -101,7 +107,7 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
                    copy_cycles * static_cast<double>(inputs_of_strip(loops, rows) * inputs)) *
                   static_cast<double>(loops.plane_taps);
     cycles.channels =
-        (std::max(one, streamed) * static_cast<double>(places) +
+        (std::max({one, streamed, again}) * static_cast<double>(places) +
          transformed(tiles, product.vectors, product.lanes, places * tiles * product.lanes * product.vectors * 4)) *
         static_cast<double>(channel_tiles(loops, product));
     return cycles;
@@ -115,10 +121,10 @@ double weight_cycles(const WinogradLoops& loops, int64_t bytes, double counted_r
 }
 
 /// Cycles to write an image's results to where the next kernel reads them.
-double write_cycles(const WinogradLoops& loops) {
+double write_cycles(const WinogradLoops& loops, const Target& target) {
     const double bytes =
         static_cast<double>(loops.channels * loops.groups * loops.planes * loops.height * loops.width * 4);
-    return bytes / read_rate(static_cast<int64_t>(bytes) * loops.images);
+    return bytes / read_rate(static_cast<int64_t>(bytes) * loops.images, target);
 }
 
 }  // namespace
@@ -187,7 +193,7 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     const double plane =
         std::min(static_cast<double>(tile.cycles * tiles) * share + copy, dots ? dots->all_cycles * share : INFINITY);
     // Results are written while others are computed.
-    return std::max(plane * static_cast<double>(loops.planes), write_cycles(loops)) +
+    return std::max(plane * static_cast<double>(loops.planes), write_cycles(loops, target)) +
            weight_cycles(loops, weight_bytes(loops, direct.products), level2_rate, policy);
 }
 
@@ -202,7 +208,7 @@ int64_t winograd_weight_bytes(const WinogradLoops& loops) {
 WinogradWalk whole_walk(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
     WinogradWalk walk = choose_winograd_walk(loops, target);
     const int64_t weights = winograd_weight_bytes(loops);
-    walk.cycles += weight_cycles(loops, weights, read_rate(weights), policy) + write_cycles(loops);
+    walk.cycles += weight_cycles(loops, weights, read_rate(weights, target), policy) + write_cycles(loops, target);
     return walk;
 }
 

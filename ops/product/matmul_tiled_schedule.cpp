@@ -61,7 +61,7 @@ std::optional<int64_t> steps_of(const MatmulLoops& matmul) {
 
 /// The tiles of a strip of rows such that few columns of tiles make tasks for many threads; 0 if columns are not
 /// divided. Only for packed B: other operands are packed per column of tiles.
-int choose_strip(const MatmulLoops& matmul, const Tiling& tiling) {
+int choose_strip(const MatmulLoops& matmul, const Tiling& tiling, const Target& target) {
     const auto rows = tiling.rows.constant(), columns = tiling.columns.constant(), steps = steps_of(matmul);
     if (matmul.weights.empty() || !columns || !steps || !product(batch_loops(matmul).extents).is(1) ||
         !is_worth_tasks(matmul))
@@ -74,10 +74,10 @@ int choose_strip(const MatmulLoops& matmul, const Tiling& tiling) {
         // Beside an open number of strips, Halide does not see how many columns the last tile has.
         const bool are_whole = floor_mod(matmul.columns, tiling.tile.vectors * matmul.lanes).is(0);
         constexpr double task_cycles = 20 * task_overhead;
-        return b_bytes > level2_bytes && are_whole ? static_cast<int>(std::ceil(task_cycles / tile_cycles)) : 0;
+        return b_bytes > target.level2_bytes && are_whole ? static_cast<int>(std::ceil(task_cycles / tile_cycles)) : 0;
     }
     const int64_t a_bytes = *matmul.rows.constant() * *steps * bytes;
-    if (a_bytes > level2_bytes && b_bytes <= level2_bytes) return 0;
+    if (a_bytes > target.level2_bytes && b_bytes <= target.level2_bytes) return 0;
     const double cycles = tile_cycles * static_cast<double>(*rows * *columns);
     const int64_t strip = best_strip(*rows, *rows, cycles, [&](int64_t tiles) {
         return Tasks{ceil_div(*rows, tiles) * *columns, static_cast<double>(tiles) * tile_cycles + task_overhead};
@@ -94,7 +94,7 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     // With columns outermost, B is read only once, but few columns do not make tasks for every thread.
     const Dim columns_of_batch = tiling.columns * product(batch_loops(matmul).extents);
     const bool are_few = prove_less_equal(enough_tasks, columns_of_batch) == Proof::no;
-    tiling.strip = are_few ? choose_strip(matmul, tiling) : 0;
+    tiling.strip = are_few ? choose_strip(matmul, tiling, source.target()) : 0;
     tiling.by_rows = are_few && tiling.strip == 0 && prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
     tiling.has_versions = !matmul.rows.constant() && !floor_mod(matmul.rows, tile.rows).is(0);
 

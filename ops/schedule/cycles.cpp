@@ -28,8 +28,8 @@ std::vector<int64_t> usual_extents(int64_t estimate) {
     return extents;
 }
 
-double read_rate(int64_t bytes) {
-    return bytes <= level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
+double read_rate(int64_t bytes, const Target& target) {
+    return bytes <= target.level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
 }
 
 double step_cycles(const Target& target, int sums, int loads, double multiply_adds, double fetch_cycles) {

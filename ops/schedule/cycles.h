@@ -19,11 +19,11 @@ constexpr int64_t cache_line_bytes = 64;
 /// The stride at which addresses conflict: a load waits for an earlier store to the same offset in another page, and
 /// such addresses map to the same set of the nearest cache.
 constexpr int64_t page_bytes = 4096;
-constexpr int64_t level1_bytes = 32 << 10, level2_bytes = 1 << 20, level3_bytes = 16 << 20;  // of caches
+constexpr int64_t level1_bytes = 32 << 10, level3_bytes = 16 << 20;  // of caches; the second level is the target's
 // Bytes per cycle that one core reads. They differ by about a factor of two between machines, their ratios by less.
 constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 5;
 /// The rate at which so many bytes, read again and again, come from the nearest cache that holds them all.
-double read_rate(int64_t bytes);
+double read_rate(int64_t bytes, const Target& target);
 
 constexpr double addition_cycles = 4;           // latency of an addition to a sum
 constexpr double task_overhead = 300;           // cycles to hand a task to a thread

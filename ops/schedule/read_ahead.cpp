@@ -6,8 +6,8 @@
 
 namespace onnx2halide {
 
-bool is_distant(int64_t bytes, int64_t run_bytes) {
-    return bytes > level2_bytes && run_bytes >= cache_line_bytes && run_bytes <= page_bytes;
+bool is_distant(int64_t bytes, int64_t run_bytes, const Target& target) {
+    return bytes > target.level2_bytes && run_bytes >= cache_line_bytes && run_bytes <= page_bytes;
 }
 
 bool hides_next_weights(int64_t items, int64_t weight_bytes) {

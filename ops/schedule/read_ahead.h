@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ops/schedule/directives.h"
+#include "ops/schedule/target.h"
 
 namespace onnx2halide {
 
@@ -20,7 +21,7 @@ struct DistantOperand {
 
 /// Whether an operand of so many bytes, with runs of so many, is distant and worth prefetching: its runs are longer
 /// than cache lines, but not pages, along which hardware prefetchers see what comes next.
-bool is_distant(int64_t bytes, int64_t run_bytes);
+bool is_distant(int64_t bytes, int64_t run_bytes, const Target& target);
 
 /// Whether to prefetch the weights of the next tile of channels or columns during the sums for so many items (pixels or
 /// rows): these would otherwise wait for weights that come from memory or a far cache, one tile's after another's. Few

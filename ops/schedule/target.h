@@ -17,8 +17,10 @@ struct Target {
     std::vector<uint64_t> features;  // including implied ones, as a bit set with the numbers of Halide's runtime
     int vector_bytes = 16;           // of one register
     int vector_registers = 16;
-    int multiply_adds = 2;      // of whole registers, started per cycle
-    double loads = 2;           // started per cycle
+    int multiply_adds = 2;  // of whole registers, started per cycle
+    double loads = 2;       // started per cycle
+    // Of the second-level cache. Servers with AVX-512 have 1 MB or more, others and clients half as much.
+    int64_t level2_bytes = 512 << 10;
     bool has_masks = false;     // whether loads and stores of partial vectors can be masked
     int operand_registers = 1;  // that hold a multiply-add's operands on their way from memory
     // The number of 16-bit integers multiplied and added, in pairs, in the time of a float; 0 if pairs are no faster.

@@ -5,8 +5,10 @@ import math
 import re
 
 import numpy as np
+import onnx2halide as api
 import pytest
 from make_models import FLOAT, model, node
+from onnx2halide.references import OnnxRuntime
 
 REGISTERS = 32  # of AVX-512, of 16 floats each
 
@@ -41,3 +43,26 @@ def test_sums_of_convolutions_fit_in_registers(onnx2halide, tmp_path, channels, 
     ]
     assert sums
     assert max(sums) <= REGISTERS * 16
+
+
+@pytest.mark.parametrize("size, stride", [(7, 1), (14, 2)])
+def test_all_tiles_of_a_small_image_use_weights_before_the_next_ones(onnx2halide, tmp_path, size, stride):
+    """Of rows of 7 pixels, the second tile of 4 extends past the row."""
+    channels, target = 512, "x86-64-linux-avx-avx2-f16c-fma-sse41"
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(channels, channels, 3, 3)).astype(np.float32)
+    ports = [("x", FLOAT, [1, channels, size, size])], [("y", FLOAT, [1, channels, 7, 7])]
+    proto = model([node("Conv", "x w", "y", pads=[1] * 4, strides=[stride] * 2)], *ports, {"w": weights})
+    (tmp_path / "conv.onnx").write_bytes(proto.SerializeToString())
+    done = onnx2halide("conv.onnx", "-o", tmp_path, "--target", target, "--convolution", "direct")
+    assert done.returncode == 0, done.stderr
+    (parameters,) = (
+        kernel["parameters"]
+        for kernel in json.loads((tmp_path / "conv.json").read_text())["kernels"]
+        if "products" in kernel.get("parameters", {})
+    )
+    assert parameters["pixels"] < 7
+    x = rng.normal(size=(1, channels, size, size)).astype(np.float32)
+    got = api.compile(proto, target=target, convolution="direct").run_by_name({"x": x})["y"]
+    expected = OnnxRuntime(proto).run({"x": x})["y"]
+    assert np.abs(got - expected).max() < 1e-5 * np.abs(expected).max()

@@ -38,6 +38,20 @@ TEST_CASE("if loads are slow, a wider tile is chosen over one of many pixels and
     CHECK(Target::parse("arm-64-linux").loads == 2);
 }
 
+TEST_CASE("tiles of several vectors extend past the last channel as far as there are weights") {
+    const Target target = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
+    ConvLoops loops = rows_of_13();
+    const auto vectors = [&](int64_t channels, int64_t block) {
+        loops.channels = channels, loops.max_lanes = block;
+        return choose_conv_tile(loops, target).vectors;
+    };
+    // Of 19 vectors, a prime number. Blocks of 16 have weights for 20, blocks of 8 only for these.
+    CHECK(vectors(150, 16) > 1);
+    CHECK(vectors(150, 8) == 1);
+    // Tiles that are shifted inwards need no weights past the last channel.
+    CHECK(vectors(152, 8) > 1);
+}
+
 TEST_CASE("half vectors fill channels if they are as fast as whole ones") {
     Target target = Target::parse("x86-64-linux-avx512_skylake");
     ConvLoops loops = rows_of_13();

@@ -155,17 +155,18 @@ TEST_CASE("small images have small tiles or none") {
 }
 
 TEST_CASE("transformed weights pay off earlier if they need not come from memory") {
-    const auto with_rate = [](double weight_rate) {
+    const Target target = Target::parse("x86-64-linux-avx512_skylake");
+    const auto with_rate = [&](double weight_rate) {
         const auto graph = parse_graph(R"(
             x = input float32[1,32,14,14]
             w = constant float32[32,32,3,3]
             y = Conv(x, w) pads=1,1,1,1
             output y)");
-        pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), {ConvAlgorithm::automatic, weight_rate});
+        pack_weights(*graph, target, {ConvAlgorithm::automatic, weight_rate});
         return shape_text(graph->nodes().back()->inputs.at(1)->checked_type().shape);
     };
-    CHECK(with_rate(read_rate(100'000'000)) == "2x4x4x32x16");
-    CHECK(with_rate(read_rate(100'000)) == "2x6x4x32x16");
+    CHECK(with_rate(read_rate(100'000'000, target)) == "2x4x4x32x16");
+    CHECK(with_rate(read_rate(100'000, target)) == "2x6x4x32x16");
 }
 
 }  // namespace onnx2halide
