@@ -67,12 +67,19 @@ struct TileSize {
     bool in_registers;
 };
 
-TileSize tile_size(const Window& window, int64_t alignment, int registers, int64_t vectors) {
+/// For so many vectors of channels, of so many bytes each.
+TileSize tile_size(const Window& window, int64_t alignment, int registers, int64_t vectors, int64_t vector_bytes) {
+    constexpr int64_t most_vectors = 8;
     const int64_t columns = std::max<int64_t>(1, (registers - 4) / 2 / window.back().stride);
     if (!has_short_kernels(window)) return {columns, 14, 1, false};
-    if (alignment < aliased) return {columns, 2, 1, true};
+    if (alignment < aliased) {
+        // A strip of a part of each cache line would leave the rest to be read again for the next one.
+        int64_t together = vector_bytes < cache_line_bytes ? most_vectors : 1;
+        while (vectors % together != 0) --together;
+        return {columns, 2, together, true};
+    }
     const bool in_registers = alignment < all_aliased;
-    return {in_registers ? 2 : columns, 2, std::min<int64_t>(8, vectors), in_registers};
+    return {in_registers ? 2 : columns, 2, std::min(most_vectors, vectors), in_registers};
 }
 
 /// Makes strips of columns, as high as the image and one vector of channels deep, into tasks. `outer` are the loops
@@ -177,7 +184,8 @@ void WindowPool::schedule_shared(KernelSource& source) const {
     const int lanes = lanes_of_channels(source);
     const Loops loops = source.output_loops();
     const int64_t whole = *loops.extents[0].constant() / lanes;
-    const TileSize size = tile_size(window, pixel_alignment(out(0)), source.target().vector_registers, whole);
+    const TileSize size = tile_size(window, pixel_alignment(out(0)), source.target().vector_registers, whole,
+                                    lanes * info(out(0).element).bytes);
     SharedTile tile{loops, loops, "", source.lanes(lane_type(source), lanes), "", size.in_registers};
     Directives directives;
     const auto split = [&](size_t loop, const std::string& iterations, int64_t count) {
