@@ -69,6 +69,7 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     // Once weights have their final numbers: forms in which they are multiplied fastest. Phases are convolutions, whose
     // weights are packed; bytes are multiplied as they are, so this is decided before they are packed, too.
     split_phases(graph, target, policy);
+    sample_inputs(graph, target);
     use_byte_products(graph, target);
     pack_weights(graph, target, policy, targets);
 

@@ -57,6 +57,10 @@ void use_byte_products(Graph& graph, const Target& target);
 /// of a small image.
 void trim_conv_taps(Graph& graph);
 
+/// Copies the pixels that a Conv of single pixels (1x1) with strides reads, if they are so far apart that they share
+/// few sets of the nearest cache: a ResNet's projections of many channels. The Conv then reads adjacent pixels.
+void sample_inputs(Graph& graph, const Target& target);
+
 /// Recognises the normalisation of groups of channels as exporters write it for ONNX before GroupNormalization: as an
 /// InstanceNormalization of reshaped images, whose channels could not be innermost. On processors, a GroupNormalization
 /// becomes nodes that combine the statistics of channels: vectors along a single group's channels would be short.

@@ -7,7 +7,8 @@
 namespace onnx2halide {
 
 bool is_distant(int64_t bytes, int64_t run_bytes, const Target& target) {
-    return bytes > target.level2_bytes && run_bytes >= cache_line_bytes && run_bytes <= page_bytes;
+    const bool is_long = run_bytes >= cache_line_bytes && run_bytes <= page_bytes;
+    return !target.follows_runs && bytes > target.level2_bytes && is_long;
 }
 
 bool hides_next_weights(int64_t items, int64_t weight_bytes) {

@@ -20,7 +20,8 @@ struct DistantOperand {
 };
 
 /// Whether an operand of so many bytes, with runs of so many, is distant and worth prefetching: its runs are longer
-/// than cache lines, but not pages, along which hardware prefetchers see what comes next.
+/// than cache lines, but not pages, along which hardware prefetchers see what comes next. Never on a target that
+/// follows shorter runs, too.
 bool is_distant(int64_t bytes, int64_t run_bytes, const Target& target);
 
 /// Whether to prefetch the weights of the next tile of channels or columns during the sums for so many items (pixels or

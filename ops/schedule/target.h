@@ -21,6 +21,8 @@ struct Target {
     double loads = 2;       // started per cycle
     // Of the second-level cache. Servers with AVX-512 have 1 MB or more, others and clients half as much.
     int64_t level2_bytes = 512 << 10;
+    // Whether hardware prefetchers follow runs that are shorter than pages by themselves.
+    bool follows_runs = false;
     bool has_masks = false;     // whether loads and stores of partial vectors can be masked
     int operand_registers = 1;  // that hold a multiply-add's operands on their way from memory
     // The number of 16-bit integers multiplied and added, in pairs, in the time of a float; 0 if pairs are no faster.

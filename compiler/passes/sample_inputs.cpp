@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "compiler/infer/add_node.h"
+#include "compiler/passes/constants.h"
+#include "compiler/passes/passes.h"
+#include "ops/schedule/cycles.h"
+#include "ops/window.h"
+
+namespace onnx2halide {
+
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+/// Output channels from which on the products of an input element take so much longer than to copy it that the copy
+/// pays.
+constexpr int64_t least_channels = 128;
+/// Pixels whose distance is a multiple of this map to few sets of the nearest cache.
+constexpr int64_t crowded_bytes = page_bytes / 2;
+
+Value* numbers(Graph& graph, const Numbers& elements) {
+    const Numbers shape = {static_cast<int64_t>(elements.size())};
+    return add_constant(graph, make_constant(ElementType::int64, shape, elements), "pixels");
+}
+
+bool is_single_tap(const WindowAxis& axis) {
+    return axis.kernel == 1 && axis.pad_begin.is(0) && axis.pad_end.is(0) && axis.input.constant();
+}
+
+/// The strides of a convolution of single pixels that are far apart; empty if a node is no such convolution.
+Numbers crowded_strides(const Node& node) {
+    if (node.op_type != "Conv" || !node.domain.empty() || node.integer("group", 1) != 1) return {};
+    const TensorType &input = node.inputs[0]->checked_type(), &weights = node.inputs.at(1)->checked_type();
+    const auto inputs = input.shape.at(1).constant(), outputs = weights.shape.at(0).constant();
+    if (input.element != ElementType::float32 || !inputs || !outputs || *outputs < least_channels) return {};
+    Numbers kernel;
+    for (size_t axis = 2; axis < weights.rank(); ++axis) kernel.push_back(weights.shape[axis].constant().value_or(0));
+    const Window window = read_window(node, input.shape, kernel);
+    if (!std::all_of(window.begin(), window.end(), is_single_tap) || window.back().stride == 1) return {};
+    if (*inputs * info(input.element).bytes * window.back().stride % crowded_bytes != 0) return {};
+    Numbers strides;
+    for (const WindowAxis& axis : window) strides.push_back(axis.stride);
+    return strides;
+}
+
+/// The pixels of an image that windows with these strides start at.
+Value* sampled(Graph& graph, Value* image, const Numbers& strides, const Node& before) {
+    Numbers starts(strides.size(), 0), ends, axes(strides.size());
+    std::iota(axes.begin(), axes.end(), 2);
+    for (const int64_t axis : axes) ends.push_back(image->checked_type().shape[axis].number());
+    const NewNode slice{"Slice",
+                        13,
+                        {image, numbers(graph, starts), numbers(graph, ends), numbers(graph, axes),
+                         numbers(graph, strides)}};
+    return add_node(graph, slice, image->name + "_sampled", &before);
+}
+
+}  // namespace
+
+void sample_inputs(Graph& graph, const Target& target) {
+    if (target.is_gpu()) return;
+    std::vector<std::pair<Node*, Numbers>> found;
+    for (const auto& node : graph.nodes()) {
+        if (Numbers strides = crowded_strides(*node); !strides.empty()) found.emplace_back(node.get(), strides);
+    }
+    std::map<std::pair<Value*, Numbers>, Value*> samples;
+    for (const auto& [conv, strides] : found) {
+        Value*& sample = samples[{conv->inputs[0], strides}];
+        if (!sample) sample = sampled(graph, conv->inputs[0], strides, *conv);
+        graph.set_input(conv, 0, sample);
+        conv->attributes["strides"] = Numbers(strides.size(), 1);
+        conv->attributes["auto_pad"] = std::string("NOTSET");
+    }
+}
+
+}  // namespace onnx2halide
