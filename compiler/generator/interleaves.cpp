@@ -111,9 +111,9 @@ private:
         return result;
     }
 
-    /// A variable for an expression that several others use.
+    /// A variable for an expression that several others use. No buffer has a name with a dot.
     Expr named(const Expr& e) {
-        lets_.emplace_back(unique_name("part"), e);
+        lets_.emplace_back(unique_name("interleave.part"), e);
         return Variable::make(e.type(), lets_.back().first);
     }
 

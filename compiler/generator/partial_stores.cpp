@@ -16,6 +16,9 @@ using namespace Halide::Internal;
 class PartialStores : public IRMutator {
     using IRMutator::visit;
 
+    /// Whether the lanes of a ramp are adjacent numbers.
+    static bool is_flat(const Ramp* ramp) { return ramp->base.type().is_scalar() && is_const_one(ramp->stride); }
+
     /// The number of lanes at which a predicate holds, if these are the first ones: 2 for ramp(32, 1, 8) < x8(34), and
     /// 8 for an interleave of four of it.
     std::optional<int> first_lanes(const Expr& predicate) const {
@@ -30,7 +33,7 @@ class PartialStores : public IRMutator {
         if (!le && !lt) return std::nullopt;
         const Ramp* ramp = (le ? le->a : lt->a).as<Ramp>();
         const Broadcast* limit = (le ? le->b : lt->b).as<Broadcast>();
-        if (!ramp || !limit || !is_const_one(ramp->stride) || limit->value.type().is_vector()) return std::nullopt;
+        if (!ramp || !limit || !is_flat(ramp) || limit->value.type().is_vector()) return std::nullopt;
         const auto lanes = as_const_int(simplify(limit->value - ramp->base));
         if (!lanes) return std::nullopt;
         return static_cast<int>(std::clamp<int64_t>(*lanes + (le ? 1 : 0), 0, predicate.type().lanes()));
@@ -51,11 +54,11 @@ class PartialStores : public IRMutator {
 
     Stmt visit(const Store* op) override {
         const Ramp* places = op->index.as<Ramp>();
-        if (is_const_one(op->predicate) || !places || !is_const_one(places->stride)) return op;
+        if (is_const_one(op->predicate) || !places || !is_flat(places)) return op;
         const std::optional<int> count = first_lanes(op->predicate);
         if (!count) return op;
         if (*count == op->value.type().lanes()) return store(op, op->value, places->base, 0);
-        const std::string name = unique_name("vector");
+        const std::string name = unique_name("store.vector");
         const Expr vector = Variable::make(op->value.type(), name);
         std::vector<Stmt> parts;
         int done = 0;
@@ -75,7 +78,7 @@ class PartialStores : public IRMutator {
                            op->alignment + ModulusRemainder(0, lane));
     }
 
-    std::map<std::string, std::optional<int>> predicates_;  // by the names of lets, which are unique
+    std::map<std::string, std::optional<int>> predicates_;  // by the names of the lets around a statement
 };
 
 }  // namespace

@@ -51,10 +51,10 @@ Value* sampled(Graph& graph, Value* image, const Numbers& strides, const Node& b
     Numbers starts(strides.size(), 0), ends, axes(strides.size());
     std::iota(axes.begin(), axes.end(), 2);
     for (const int64_t axis : axes) ends.push_back(image->checked_type().shape[axis].number());
-    const NewNode slice{"Slice",
-                        13,
-                        {image, numbers(graph, starts), numbers(graph, ends), numbers(graph, axes),
-                         numbers(graph, strides)}};
+    const NewNode slice{
+        "Slice",
+        13,
+        {image, numbers(graph, starts), numbers(graph, ends), numbers(graph, axes), numbers(graph, strides)}};
     return add_node(graph, slice, image->name + "_sampled", &before);
 }
 

@@ -80,6 +80,7 @@ protected:
     std::string input_coordinate(KernelSource& source, size_t axis, const Tap& tap) const;
     /// The window as if the input covered all taps along the axes where taps are skipped.
     Window with_input_for_taps(Window window, const Target& target) const;
+    Window padded_window(const Target& target) const { return with_input_for_taps(window(), target); }
 
 private:
     std::vector<Dim> reduction_extents() const;
@@ -88,7 +89,6 @@ private:
     /// if it is known to hold.
     std::string is_useful(KernelSource& source, size_t axis, const std::string& tap) const;
     std::string input_element(KernelSource& source, const Channel& channel, const Tap& tap) const;
-    Window padded_window(const Target& target) const { return with_input_for_taps(window(), target); }
     void define_input_func(KernelSource& source) const;
 };
 

@@ -153,6 +153,11 @@ ConvLoops PackedConv::loops(const Target& target) const {
     const WindowAxis& strip_axis = loops.has_strips_of_rows() ? window[window.size() - 2] : window.back();
     loops.input_row_elements =
         estimate(in(0).shape[1]) * strip_axis.stride * (loops.has_strips_of_rows() ? estimate(window.back().input) : 1);
+    // A copy of narrow floats is clamped on the sides where taps are outside of the image, others on both sides or
+    // none.
+    const WindowAxis columns = padded_window(target).back();
+    loops.extends_rows = is_narrow_float(in(0).element) ? columns.reaches_before() && columns.reaches_after()
+                                                        : columns.reaches_outside();
     loops.halo_rows = std::max<int64_t>(0, strip_axis.span() - strip_axis.stride);
     return loops;
 }

@@ -216,8 +216,8 @@ namespace {
 /// and over for each tile.
 int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr int64_t most_bytes = level1_bytes / 2, least_products = 32, least_tiles = 8;
-    // Tiles that extend past a row, into sums that nobody reads, read from a copy of the input, which is as long.
-    const bool are_rows = tile.pixels >= loops.width || loops.input_row_elements > 0;
+    // Tiles that extend past a row, into sums that nobody reads, read a longer copy of the input.
+    const bool are_rows = tile.pixels >= loops.width || loops.extends_rows;
     if (!are_rows || tile.tile_rows > 1 || tile.pixels_of_vector > 1) return 0;
     if (!loops.has_strips_of_rows() || loops.open_width || loops.open_height) return 0;
     if (!loops.shares_inputs || loops.groups > 1 || loops.whole_group || loops.element != ElementType::float32)

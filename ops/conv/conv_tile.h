@@ -12,7 +12,7 @@ namespace onnx2halide {
 struct ConvLoops {
     ElementType element;  // the type of the arithmetic
     int64_t channels;     // output channels of a group
-    int64_t max_lanes;    // channels that may share a vector
+    int64_t max_lanes;    // channels that may share a vector; of shared inputs: of a block of packed weights
     int64_t groups = 1;
     bool whole_group = false;               // whether the tiles of all channels of a group are walked together
     bool has_edges = false;                 // whether taps have conditions: padded or widened inputs are not copied
@@ -29,6 +29,7 @@ struct ConvLoops {
     int64_t images = 1;                            // planes times batch
     int64_t input_row_elements;  // of the input rows under an output row that are copied to be padded or widened; 0 if
                                  // the input is read in place
+    bool extends_rows = false;   // whether that copy may be as wide as is asked for
     int64_t halo_rows = 0;       // input rows that neighbouring strips both copy
     int64_t input_pixel_bytes;   // the stride from one pixel's input to the next
     int64_t input_elements, weight_elements, output_elements;

@@ -5,7 +5,7 @@
 
 namespace onnx2halide {
 
-/// A tile that is shifted inwards may not exceed the output, and there are no weights past the last vector of channels.
+/// A tile that is shifted inwards may not exceed the output, and there are no weights past the last block of channels.
 ConvTileLoops::ConvTileLoops(KernelSource& source, const DirectConv& conv)
     : source_(source), conv_(conv), tile_(choose_conv_tile(conv.loops, source.target())),
       walk_(choose_conv_walk(conv.loops, tile_, source.target())), c_(conv.output.vars.front()),
@@ -66,7 +66,9 @@ void ConvTileLoops::explain() const {
     if (has_versions())
         source_.schedule(
             "// The width is known at run time: of tiles up to this wide, the version that fits it best is used.");
-    if (loops.open_width || loops.width % tile_.pixels != 0)
+    if (walks_tiles_of_rows())
+        source_.schedule("// The last tile of a row extends past it, over sums that are not used.");
+    else if (loops.open_width || loops.width % tile_.pixels != 0)
         source_.schedule(
             "// The last tile of a row is shifted inwards: some sums are computed twice, none are guarded.");
 }

@@ -129,7 +129,7 @@ Target Target::parse(const std::string& text) {
     target.vector_bytes = halide.natural_vector_size(Halide::UInt(8));
     const bool is_arm = halide.arch == Halide::Target::ARM;
     target.has_masks = halide.has_feature(Halide::Target::AVX512_Skylake);
-    if (target.has_masks) target.level2_bytes = 1 << 20;
+    if (!is_arm && !target.has_masks) target.level2_bytes = 512 << 10;
     target.vector_registers = is_arm || halide.has_feature(Halide::Target::AVX512_Skylake) ? 32 : 16;
     // What tiles load, the same offset in neighbouring pixels or rows, is often in one bank of the nearest cache, which
     // processors without AVX-512 access serially: of 14 loads they start three per two cycles (measured on Zen 3).

@@ -19,8 +19,8 @@ struct Target {
     int vector_registers = 16;
     int multiply_adds = 2;  // of whole registers, started per cycle
     double loads = 2;       // started per cycle
-    // Of the second-level cache. Servers with AVX-512 have 1 MB or more, others and clients half as much.
-    int64_t level2_bytes = 512 << 10;
+    // Of the second-level cache: half of this on x86 without AVX-512, such as Zen 2 and 3.
+    int64_t level2_bytes = 1 << 20;
     // Whether hardware prefetchers follow runs that are shorter than pages by themselves.
     bool follows_runs = false;
     bool has_masks = false;     // whether loads and stores of partial vectors can be masked

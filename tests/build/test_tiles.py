@@ -8,6 +8,7 @@ import numpy as np
 import onnx2halide as api
 import pytest
 from make_models import FLOAT, model, node
+from onnx import helper
 from onnx2halide.references import OnnxRuntime
 
 REGISTERS = 32  # of AVX-512, of 16 floats each
@@ -45,24 +46,44 @@ def test_sums_of_convolutions_fit_in_registers(onnx2halide, tmp_path, channels, 
     assert max(sums) <= REGISTERS * 16
 
 
-@pytest.mark.parametrize("size, stride", [(7, 1), (14, 2)])
-def test_all_tiles_of_a_small_image_use_weights_before_the_next_ones(onnx2halide, tmp_path, size, stride):
-    """Of rows of 7 pixels, the second tile of 4 extends past the row."""
+@pytest.mark.parametrize("type", [np.float32, np.float16])
+@pytest.mark.parametrize("size, stride, pad", [(7, 1, 1), (14, 2, 1), (9, 1, 0)])
+def test_all_tiles_of_a_small_image_use_weights_before_the_next_ones(onnx2halide, tmp_path, type, size, stride, pad):
+    """Of rows of 7 pixels, the second tile of 4 extends past the row where a copy of the input does, too."""
     channels, target = 512, "x86-64-linux-avx-avx2-f16c-fma-sse41"
     rng = np.random.default_rng(0)
-    weights = rng.normal(size=(channels, channels, 3, 3)).astype(np.float32)
-    ports = [("x", FLOAT, [1, channels, size, size])], [("y", FLOAT, [1, channels, 7, 7])]
-    proto = model([node("Conv", "x w", "y", pads=[1] * 4, strides=[stride] * 2)], *ports, {"w": weights})
+    weights = rng.normal(size=(channels, channels, 3, 3), scale=0.02).astype(type)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(type))
+    ports = [("x", element, [1, channels, size, size])], [("y", element, [1, channels, 7, 7])]
+    proto = model([node("Conv", "x w", "y", pads=[pad] * 4, strides=[stride] * 2)], *ports, {"w": weights})
     (tmp_path / "conv.onnx").write_bytes(proto.SerializeToString())
     done = onnx2halide("conv.onnx", "-o", tmp_path, "--target", target, "--convolution", "direct")
     assert done.returncode == 0, done.stderr
-    (parameters,) = (
-        kernel["parameters"]
-        for kernel in json.loads((tmp_path / "conv.json").read_text())["kernels"]
-        if "products" in kernel.get("parameters", {})
-    )
-    assert parameters["pixels"] < 7
-    x = rng.normal(size=(1, channels, size, size)).astype(np.float32)
-    got = api.compile(proto, target=target, convolution="direct").run_by_name({"x": x})["y"]
-    expected = OnnxRuntime(proto).run({"x": x})["y"]
-    assert np.abs(got - expected).max() < 1e-5 * np.abs(expected).max()
+    kernels = json.loads((tmp_path / "conv.json").read_text())["kernels"]
+    found = [kernel["parameters"] for kernel in kernels if "products" in kernel.get("parameters", {})]
+    is_guarded = pad > 0 and (type == np.float32 or stride == 1)
+    assert [parameters["pixels"] < 7 for parameters in found] == [True] * is_guarded
+    x = rng.normal(size=(1, channels, size, size)).astype(type)
+    got = api.compile(proto, target=target, convolution="direct").run_by_name({"x": x})["y"].astype(np.float32)
+    expected = OnnxRuntime(proto).run({"x": x})["y"].astype(np.float32)
+    tolerance = 1e-5 if type == np.float32 else 1e-2
+    assert np.abs(got - expected).max() < tolerance * np.abs(expected).max()
+
+
+def test_vectors_past_the_last_channel_have_no_results(onnx2halide, tmp_path):
+    """150 channels, whose weights are padded to 160: tiles of several vectors, direct and Winograd's."""
+    target, channels = "x86-64-linux-avx-avx2-f16c-fma-sse41", 150
+    rng = np.random.default_rng(0)
+    ports = [("x", FLOAT, [1, 48, 24, 24])], [("y", FLOAT, [1, channels, 24, 24])]
+    for kernel in (1, 3):
+        weights = rng.normal(size=(channels, 48, kernel, kernel), scale=0.1).astype(np.float32)
+        proto = model([node("Conv", "x w", "y", pads=[kernel // 2] * 4)], *ports, {"w": weights})
+        (tmp_path / "conv.onnx").write_bytes(proto.SerializeToString())
+        done = onnx2halide("conv.onnx", "-o", tmp_path, "--target", target)
+        assert done.returncode == 0, done.stderr
+        found = [kernel["parameters"] for kernel in json.loads((tmp_path / "conv.json").read_text())["kernels"]]
+        assert any(parameters.get("vectors", 1) > 1 for parameters in found)
+        x = rng.normal(size=(1, 48, 24, 24)).astype(np.float32)
+        got = api.compile(proto, target=target).run_by_name({"x": x})["y"]
+        expected = OnnxRuntime(proto).run({"x": x})["y"]
+        assert np.abs(got - expected).max() < 1e-4 * np.abs(expected).max()

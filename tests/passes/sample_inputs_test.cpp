@@ -23,7 +23,8 @@ std::string sampled(const std::string& attributes, int inputs = 512, int outputs
     sample_inputs(*graph, Target::parse(target));
     const Node* conv = find_node(*graph, "y");
     CHECK(type_text(*conv->outputs[0]->type) == before);
-    return fmt::format("{} strides {}", type_text(*conv->inputs[0]->type), fmt::join(conv->integers("strides", {}), " "));
+    return fmt::format("{} strides {}", type_text(*conv->inputs[0]->type),
+                       fmt::join(conv->integers("strides", {}), " "));
 }
 
 }  // namespace
