@@ -87,3 +87,21 @@ def test_vectors_past_the_last_channel_have_no_results(onnx2halide, tmp_path):
         got = api.compile(proto, target=target).run_by_name({"x": x})["y"]
         expected = OnnxRuntime(proto).run({"x": x})["y"]
         assert np.abs(got - expected).max() < 1e-4 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("channels, vectors", [(64, 8), (24, 3), (96, 6), (16, 2)])
+def test_pools_read_whole_cache_lines(onnx2halide, tmp_path, channels, vectors):
+    """AVX2's vectors of floats are half as long as cache lines."""
+    target = "x86-64-linux-avx-avx2-f16c-fma-sse41"
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(channels, 3, 1, 1)).astype(np.float32)
+    nodes = [node("Conv", "x w", "c"), node("MaxPool", "c", "y", kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)]
+    proto = model(nodes, [("x", FLOAT, [1, 3, 29, 31])], [("y", FLOAT, [1, channels, 15, 16])], {"w": weights})
+    (tmp_path / "pool.onnx").write_bytes(proto.SerializeToString())
+    done = onnx2halide("pool.onnx", "-o", tmp_path, "--target", target)
+    assert done.returncode == 0, done.stderr
+    kernels = json.loads((tmp_path / "pool.json").read_text())["kernels"]
+    assert [kernel["parameters"]["vectors"] for kernel in kernels if "MaxPool" in kernel["name"]] == [vectors]
+    x = rng.normal(size=(1, 3, 29, 31)).astype(np.float32)
+    got = api.compile(proto, target=target).run_by_name({"x": x})["y"]
+    np.testing.assert_allclose(got, OnnxRuntime(proto).run({"x": x})["y"], rtol=1e-4, atol=1e-5)
