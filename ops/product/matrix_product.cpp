@@ -113,8 +113,17 @@ std::string MatrixProduct::define_product(KernelSource& source, const Coordinate
     const std::string a = a_element(source, at, step);
     std::string b = has_panels ? panel_element(source, at, step) : b_element(source, at, step);
     if (reads_b_of_single_row(source.target()) && !b_is_transposed())
-        b = fmt::format("select({}, {}, {})", is_single(source), b_element(source, at, step), b);
+        b = fmt::format("select({}, {}, {})", is_single(source), b_element(source, column_inside(source, at), step), b);
     return product_text(a, b, in(0).element);
+}
+
+Coordinates MatrixProduct::column_inside(KernelSource& source, const Coordinates& at) const {
+    const Target& target = source.target();
+    const MatmulTile tile = choose_matmul_tile(target, sum_type(), rows(), columns());
+    if (floor_mod(columns(), tile.vectors * column_lanes(target)).is(0)) return at;
+    Coordinates column = at;
+    column[*column_axis()] = fmt::format("min(likely({}), {})", at[*column_axis()], source.dim(columns() - 1));
+    return column;
 }
 
 std::string MatrixProduct::define_product_of_groups(KernelSource& source, const Coordinates& at) const {

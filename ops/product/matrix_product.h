@@ -120,6 +120,8 @@ private:
     std::string panel_element(KernelSource& source, const Coordinates& at, const std::string& k) const;
     /// Defines the reduction, and returns the product that each of its steps adds.
     std::string define_product(KernelSource& source, const Coordinates& at) const;
+    /// The coordinates of a result whose column is one of B's: tiles of several vectors may extend past the last one.
+    Coordinates column_inside(KernelSource& source, const Coordinates& at) const;
     std::string define_product_of_groups(KernelSource& source, const Coordinates& at) const;
 };
 

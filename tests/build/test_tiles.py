@@ -105,3 +105,15 @@ def test_pools_read_whole_cache_lines(onnx2halide, tmp_path, channels, vectors):
     x = rng.normal(size=(1, 3, 29, 31)).astype(np.float32)
     got = api.compile(proto, target=target).run_by_name({"x": x})["y"]
     np.testing.assert_allclose(got, OnnxRuntime(proto).run({"x": x})["y"], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("columns", [40, 48])
+def test_a_single_row_reads_no_columns_past_the_last_one(columns):
+    """B is computed and the rows are open, so that tiles of two vectors of AVX2 read B in place if there is one row."""
+    ports = [("x", FLOAT, ["n", 17]), ("w", FLOAT, [17, columns])], [("y", FLOAT, ["n", columns])]
+    compiled = api.compile(model([node("MatMul", "x w", "y")], *ports), target="x86-64-linux-avx-avx2-f16c-fma-sse41")
+    rng = np.random.default_rng(0)
+    w = rng.normal(size=(17, columns)).astype(np.float32)
+    for rows in (1, 2, 7):
+        x = rng.normal(size=(rows, 17)).astype(np.float32)
+        np.testing.assert_allclose(compiled.run_by_name({"x": x, "w": w})["y"], x @ w, rtol=1e-4, atol=1e-5)
