@@ -4,6 +4,7 @@
 #include <set>
 #include <string_view>
 
+#include "compiler/graph/new_node.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -60,6 +61,11 @@ std::optional<Constant> constant_of_known(const Value& value) {
     case float64: return numbers<double>(type, *value.known);
     default: return std::nullopt;
     }
+}
+
+Value* add_numbers(Graph& graph, const std::vector<int64_t>& numbers, const std::string& hint) {
+    return add_constant(graph, make_constant(ElementType::int64, {static_cast<int64_t>(numbers.size())}, numbers),
+                        hint);
 }
 
 bool draws_random_numbers(const Node& node) {

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "compiler/graph/graph.h"
 
 namespace onnx2halide {
@@ -8,6 +12,9 @@ namespace onnx2halide {
 /// which is the order of known elements, or if its element type is not one of those that occur in computations of
 /// sizes.
 std::optional<Constant> constant_of_known(const Value& value);
+
+/// Adds a row of int64 numbers, such as a shape or the starts of a Slice. The value's name starts with `hint`.
+Value* add_numbers(Graph& graph, const std::vector<int64_t>& numbers, const std::string& hint);
 
 /// Whether a node draws random numbers, so that equal nodes have different results.
 bool draws_random_numbers(const Node& node);

@@ -170,10 +170,7 @@ private:
         return add_node(graph_, cast(number, element), name_ + "_" + role, nodes_.back());
     }
 
-    Value* shape(const std::vector<int64_t>& extents) {
-        return add_constant(graph_, make_constant(ElementType::int64, {static_cast<int64_t>(extents.size())}, extents),
-                            name_ + "_shape");
-    }
+    Value* shape(const std::vector<int64_t>& extents) { return add_numbers(graph_, extents, name_ + "_shape"); }
 
     /// Replaces all absorbed nodes by one.
     void replace(Node node) {

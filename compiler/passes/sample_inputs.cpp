@@ -21,11 +21,6 @@ constexpr int64_t least_channels = 128;
 /// Pixels whose distance is a multiple of this map to few sets of the nearest cache.
 constexpr int64_t crowded_bytes = page_bytes / 2;
 
-Value* numbers(Graph& graph, const Numbers& elements) {
-    const Numbers shape = {static_cast<int64_t>(elements.size())};
-    return add_constant(graph, make_constant(ElementType::int64, shape, elements), "pixels");
-}
-
 bool is_single_tap(const WindowAxis& axis) {
     return axis.kernel == 1 && axis.pad_begin.is(0) && axis.pad_end.is(0) && axis.input.constant();
 }
@@ -51,10 +46,10 @@ Value* sampled(Graph& graph, Value* image, const Numbers& strides, const Node& b
     Numbers starts(strides.size(), 0), ends, axes(strides.size());
     std::iota(axes.begin(), axes.end(), 2);
     for (const int64_t axis : axes) ends.push_back(image->checked_type().shape[axis].number());
-    const NewNode slice{
-        "Slice",
-        13,
-        {image, numbers(graph, starts), numbers(graph, ends), numbers(graph, axes), numbers(graph, strides)}};
+    const NewNode slice{"Slice",
+                        13,
+                        {image, add_numbers(graph, starts, "pixels"), add_numbers(graph, ends, "pixels"),
+                         add_numbers(graph, axes, "pixels"), add_numbers(graph, strides, "pixels")}};
     return add_node(graph, slice, image->name + "_sampled", &before);
 }
 

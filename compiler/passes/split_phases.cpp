@@ -190,13 +190,8 @@ private:
                         &node_);
     }
 
-    Value* numbers(const Numbers& elements, const std::string& hint) {
-        return add_constant(graph_,
-                            make_constant(ElementType::int64, {static_cast<int64_t>(elements.size())}, elements), hint);
-    }
-
     Value* reshaped(Value* value, const Numbers& shape) {
-        return add("Reshape", 5, {value, numbers(shape, node_.name + "_shape")});
+        return add("Reshape", 5, {value, add_numbers(graph_, shape, node_.name + "_shape")});
     }
 
     /// Rearranges the weights: from (group · inputs) × channels × kernel…, with the taps of each axis reversed and
@@ -223,11 +218,11 @@ private:
         const std::string& name = node_.name;
         const Node* integers = dequantisation(node_);
         Value* value = integers ? integers->inputs[0] : node_.inputs[1];
-        value = add("Pad", 13, {value, numbers(pads, name + "_pads")});
+        value = add("Pad", 13, {value, add_numbers(graph_, pads, name + "_pads")});
         value = reshaped(value, split);
         value = add("Slice", 13,
-                    {value, numbers(starts, name + "_starts"), numbers(ends, name + "_ends"),
-                     numbers(axes, name + "_axes"), numbers(steps, name + "_steps")});
+                    {value, add_numbers(graph_, starts, name + "_starts"), add_numbers(graph_, ends, name + "_ends"),
+                     add_numbers(graph_, axes, name + "_axes"), add_numbers(graph_, steps, name + "_steps")});
         value = reshaped(add("Transpose", 13, {value}, {{"perm", order}}), shape);
         if (!integers) return value;
         Value* scale = integers->inputs[1];
@@ -238,7 +233,8 @@ private:
     /// Repeats a vector with an element per output channel so that it has one per channel of the convolution.
     Value* by_phase(Value* channels, const Grid& grid) {
         Value* value = reshaped(channels, {group_, 1, channels_});
-        value = add("Expand", 13, {value, numbers({group_, phases_of(grid), channels_}, node_.name + "_shape")});
+        value = add("Expand", 13,
+                    {value, add_numbers(graph_, {group_, phases_of(grid), channels_}, node_.name + "_shape")});
         return reshaped(value, {-1});
     }
 

@@ -30,11 +30,6 @@ Taps useful_taps(const WindowAxis& axis) {
     return first < end && is_padded ? Taps{first, end - first} : all;
 }
 
-Value* numbers(Graph& graph, const Numbers& elements) {
-    const Numbers shape = {static_cast<int64_t>(elements.size())};
-    return add_constant(graph, make_constant(ElementType::int64, shape, elements), "taps");
-}
-
 void trim(Graph& graph, Node& conv) {
     const std::vector<Dim>& shape = conv.inputs[1]->checked_type().shape;
     Numbers kernel, starts, ends, axes, pads, pads_behind;
@@ -53,8 +48,10 @@ void trim(Graph& graph, Node& conv) {
         pads_behind.push_back(window[i].pad_end.constant().value_or(0) - behind * window[i].dilation);
     }
     if (!is_trimmed) return;
-    const NewNode slice{
-        "Slice", 13, {conv.inputs[1], numbers(graph, starts), numbers(graph, ends), numbers(graph, axes)}};
+    const NewNode slice{"Slice",
+                        13,
+                        {conv.inputs[1], add_numbers(graph, starts, "taps"), add_numbers(graph, ends, "taps"),
+                         add_numbers(graph, axes, "taps")}};
     graph.set_input(&conv, 1, add_node(graph, slice, conv.inputs[1]->name + "_trimmed", &conv));
     pads.insert(pads.end(), pads_behind.begin(), pads_behind.end());
     conv.attributes["kernel_shape"] = kernel;

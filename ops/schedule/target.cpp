@@ -129,13 +129,15 @@ Target Target::parse(const std::string& text) {
     target.vector_bytes = halide.natural_vector_size(Halide::UInt(8));
     const bool is_arm = halide.arch == Halide::Target::ARM;
     target.has_masks = halide.has_feature(Halide::Target::AVX512_Skylake);
-    if (!is_arm && !target.has_masks) target.level2_bytes = 512 << 10;
-    target.vector_registers = is_arm || halide.has_feature(Halide::Target::AVX512_Skylake) ? 32 : 16;
+    target.vector_registers = is_arm || target.has_masks ? 32 : 16;
     // What tiles load, the same offset in neighbouring pixels or rows, is often in one bank of the nearest cache, which
     // processors without AVX-512 access serially: of 14 loads they start three per two cycles (measured on Zen 3).
-    if (!is_arm && target.vector_registers == 16) target.loads = 1.5;
     // There, prefetching pixels of 1024 channels takes a quarter longer than leaving them to the hardware.
-    target.follows_runs = !is_arm && !target.has_masks;
+    if (!is_arm && !target.has_masks) {
+        target.loads = 1.5;
+        target.level2_bytes = 512 << 10;
+        target.follows_runs = true;
+    }
     // On x86 a multiply-add has a memory operand. On ARM loads are separate, and LLVM issues several ahead: with fewer
     // registers for them it spills sums.
     if (is_arm) target.operand_registers = 5;

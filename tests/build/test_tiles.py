@@ -12,6 +12,16 @@ from onnx import helper
 from onnx2halide.references import OnnxRuntime
 
 REGISTERS = 32  # of AVX-512, of 16 floats each
+AVX2 = "x86-64-linux-avx-avx2-f16c-fma-sse41"
+
+
+def parameters_by_kernel(onnx2halide, folder, proto, *options):
+    """The schedules' parameters for AVX2."""
+    (folder / "m.onnx").write_bytes(proto.SerializeToString())
+    done = onnx2halide("m.onnx", "-o", folder, "--target", AVX2, *options)
+    assert done.returncode == 0, done.stderr
+    kernels = json.loads((folder / "m.json").read_text())["kernels"]
+    return {kernel["name"]: kernel.get("parameters", {}) for kernel in kernels}
 
 
 @pytest.mark.parametrize(
@@ -50,21 +60,18 @@ def test_sums_of_convolutions_fit_in_registers(onnx2halide, tmp_path, channels, 
 @pytest.mark.parametrize("size, stride, pad", [(7, 1, 1), (14, 2, 1), (9, 1, 0)])
 def test_all_tiles_of_a_small_image_use_weights_before_the_next_ones(onnx2halide, tmp_path, type, size, stride, pad):
     """Of rows of 7 pixels, the second tile of 4 extends past the row where a copy of the input does, too."""
-    channels, target = 512, "x86-64-linux-avx-avx2-f16c-fma-sse41"
+    channels = 512
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(channels, channels, 3, 3), scale=0.02).astype(type)
     element = helper.np_dtype_to_tensor_dtype(np.dtype(type))
     ports = [("x", element, [1, channels, size, size])], [("y", element, [1, channels, 7, 7])]
     proto = model([node("Conv", "x w", "y", pads=[pad] * 4, strides=[stride] * 2)], *ports, {"w": weights})
-    (tmp_path / "conv.onnx").write_bytes(proto.SerializeToString())
-    done = onnx2halide("conv.onnx", "-o", tmp_path, "--target", target, "--convolution", "direct")
-    assert done.returncode == 0, done.stderr
-    kernels = json.loads((tmp_path / "conv.json").read_text())["kernels"]
-    found = [kernel["parameters"] for kernel in kernels if "products" in kernel.get("parameters", {})]
+    kernels = parameters_by_kernel(onnx2halide, tmp_path, proto, "--convolution", "direct")
+    found = [parameters for parameters in kernels.values() if "products" in parameters]
     is_guarded = pad > 0 and (type == np.float32 or stride == 1)
     assert [parameters["pixels"] < 7 for parameters in found] == [True] * is_guarded
     x = rng.normal(size=(1, channels, size, size)).astype(type)
-    got = api.compile(proto, target=target, convolution="direct").run_by_name({"x": x})["y"].astype(np.float32)
+    got = api.compile(proto, target=AVX2, convolution="direct").run_by_name({"x": x})["y"].astype(np.float32)
     expected = OnnxRuntime(proto).run({"x": x})["y"].astype(np.float32)
     tolerance = 1e-5 if type == np.float32 else 1e-2
     assert np.abs(got - expected).max() < tolerance * np.abs(expected).max()
@@ -72,19 +79,16 @@ def test_all_tiles_of_a_small_image_use_weights_before_the_next_ones(onnx2halide
 
 def test_vectors_past_the_last_channel_have_no_results(onnx2halide, tmp_path):
     """150 channels, whose weights are padded to 160: tiles of several vectors, direct and Winograd's."""
-    target, channels = "x86-64-linux-avx-avx2-f16c-fma-sse41", 150
+    channels = 150
     rng = np.random.default_rng(0)
     ports = [("x", FLOAT, [1, 48, 24, 24])], [("y", FLOAT, [1, channels, 24, 24])]
     for kernel in (1, 3):
         weights = rng.normal(size=(channels, 48, kernel, kernel), scale=0.1).astype(np.float32)
         proto = model([node("Conv", "x w", "y", pads=[kernel // 2] * 4)], *ports, {"w": weights})
-        (tmp_path / "conv.onnx").write_bytes(proto.SerializeToString())
-        done = onnx2halide("conv.onnx", "-o", tmp_path, "--target", target)
-        assert done.returncode == 0, done.stderr
-        found = [kernel["parameters"] for kernel in json.loads((tmp_path / "conv.json").read_text())["kernels"]]
-        assert any(parameters.get("vectors", 1) > 1 for parameters in found)
+        found = parameters_by_kernel(onnx2halide, tmp_path, proto)
+        assert any(parameters.get("vectors", 1) > 1 for parameters in found.values())
         x = rng.normal(size=(1, 48, 24, 24)).astype(np.float32)
-        got = api.compile(proto, target=target).run_by_name({"x": x})["y"]
+        got = api.compile(proto, target=AVX2).run_by_name({"x": x})["y"]
         expected = OnnxRuntime(proto).run({"x": x})["y"]
         assert np.abs(got - expected).max() < 1e-4 * np.abs(expected).max()
 
@@ -92,18 +96,14 @@ def test_vectors_past_the_last_channel_have_no_results(onnx2halide, tmp_path):
 @pytest.mark.parametrize("channels, vectors", [(64, 8), (24, 3), (96, 6), (16, 2)])
 def test_pools_read_whole_cache_lines(onnx2halide, tmp_path, channels, vectors):
     """AVX2's vectors of floats are half as long as cache lines."""
-    target = "x86-64-linux-avx-avx2-f16c-fma-sse41"
     rng = np.random.default_rng(0)
     weights = rng.normal(size=(channels, 3, 1, 1)).astype(np.float32)
     nodes = [node("Conv", "x w", "c"), node("MaxPool", "c", "y", kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)]
     proto = model(nodes, [("x", FLOAT, [1, 3, 29, 31])], [("y", FLOAT, [1, channels, 15, 16])], {"w": weights})
-    (tmp_path / "pool.onnx").write_bytes(proto.SerializeToString())
-    done = onnx2halide("pool.onnx", "-o", tmp_path, "--target", target)
-    assert done.returncode == 0, done.stderr
-    kernels = json.loads((tmp_path / "pool.json").read_text())["kernels"]
-    assert [kernel["parameters"]["vectors"] for kernel in kernels if "MaxPool" in kernel["name"]] == [vectors]
+    kernels = parameters_by_kernel(onnx2halide, tmp_path, proto)
+    assert [parameters["vectors"] for name, parameters in kernels.items() if "MaxPool" in name] == [vectors]
     x = rng.normal(size=(1, 3, 29, 31)).astype(np.float32)
-    got = api.compile(proto, target=target).run_by_name({"x": x})["y"]
+    got = api.compile(proto, target=AVX2).run_by_name({"x": x})["y"]
     np.testing.assert_allclose(got, OnnxRuntime(proto).run({"x": x})["y"], rtol=1e-4, atol=1e-5)
 
 
@@ -111,7 +111,7 @@ def test_pools_read_whole_cache_lines(onnx2halide, tmp_path, channels, vectors):
 def test_a_single_row_reads_no_columns_past_the_last_one(columns):
     """B is computed and the rows are open, so that tiles of two vectors of AVX2 read B in place if there is one row."""
     ports = [("x", FLOAT, ["n", 17]), ("w", FLOAT, [17, columns])], [("y", FLOAT, ["n", columns])]
-    compiled = api.compile(model([node("MatMul", "x w", "y")], *ports), target="x86-64-linux-avx-avx2-f16c-fma-sse41")
+    compiled = api.compile(model([node("MatMul", "x w", "y")], *ports), target=AVX2)
     rng = np.random.default_rng(0)
     w = rng.normal(size=(17, columns)).astype(np.float32)
     for rows in (1, 2, 7):
