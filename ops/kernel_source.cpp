@@ -102,6 +102,10 @@ std::string KernelSource::var(const std::string& role) { return declare(vars_, r
 
 std::string KernelSource::rvar(const std::string& role) { return declare(rvars_, role); }
 
+bool KernelSource::is_of_reduction(const std::string& loop) const {
+    return loop.find_first_of(".[") != std::string::npos || std::ranges::find(rvars_, loop) != rvars_.end();
+}
+
 std::string KernelSource::declare(std::vector<std::string>& declared, const std::string& role) {
     std::string& name = loop_names_[role];
     if (name.empty()) {

@@ -176,16 +176,9 @@ private:
 
     void schedule_piece(KernelSource& source, const Piece& piece, bool at_root) const {
         Loops loops = piece_loops(source, piece);
-        const auto along = std::find(loops.vars.begin(), loops.vars.end(), source.kept(output(0), piece.role));
-        const bool is_gpu = source.target().is_gpu();
-        if (is_gpu && along != loops.vars.end()) {
-            // The loop along the axis, a reduction's for Halide, stays innermost, inside each thread.
-            loops.extents.erase(loops.extents.begin() + (along - loops.vars.begin()));
-            loops.vars.erase(along);
-        } else if (loops.vars.size() > 1) {
+        if (source.target().is_gpu()) return schedule_loops(source, loops);
+        if (loops.vars.size() > 1)
             source.schedule(fmt::format("{}.reorder({});", loops.func, fmt::join(loops.vars, ", ")));
-        }
-        if (is_gpu) return schedule_loops(source, loops);
         // Within an iteration of an epilogue's loop, the axis is the only loop.
         if (!at_root && piece.extent.is(1)) return;
         loops = fuse_innermost(source, loops, loops_inside(piece));

@@ -57,7 +57,7 @@ public:
         const Coordinates at = source.vars(out(0).rank());
         source.store(output(0), at, source.element(input(0), at));
         if (in(1).elements().is(0)) return;
-        const auto [to, from] = scattered(source);
+        const auto [to, from] = scattered(source, declare_updates(source));
         if (reduction_.name == "none") return source.store(output(0), to, source.element(input(2), from));
         source.update(output(0));
         const ElementType type = out(0).element;
@@ -83,18 +83,35 @@ protected:
     struct Places {
         Coordinates to, from;  // of the output and of the updates
     };
-    /// Coordinates of each update, in terms of an RDom and possibly Vars of the output.
-    virtual Places scattered(KernelSource& source) const = 0;
+    /// Coordinates of the elements of an update, which is at these coordinates; possibly also in terms of the output's
+    /// Vars.
+    virtual Places scattered(KernelSource& source, const Coordinates& update) const = 0;
+    /// The extents of the updates' domain, innermost first; none for a single one.
+    virtual std::vector<Dim> updates() const = 0;
     /// The first axis from which on an update is a whole slice of the output.
     virtual size_t first_whole_axis() const { return out(0).rank(); }
 
 private:
+    /// Declares the domain of the updates, and returns its coordinates in ONNX's order.
+    Coordinates declare_updates(KernelSource& source) const {
+        const std::vector<Dim> extents = updates();
+        if (extents.empty()) return {};
+        const std::string r = source.rdom("r", extents);
+        source.keep(output(0), updates_role, r);
+        Coordinates at;
+        for (size_t i = extents.size(); i-- > 0;) at.push_back(KernelSource::axis(r, i));
+        return at;
+    }
+
     /// Updates, two of which may write the same element, stay in order. Runs of their slices are the tasks.
     void schedule_update(KernelSource& source, const std::string& update) const {
         TensorType slice = out(0);
         for (size_t i = 0; i < first_whole_axis(); ++i) slice.shape[i] = 1;
         Loops loops = nontrivial_loops(loops_over(update, slice, source.vars(slice.rank())));
-        if (source.target().is_gpu()) return schedule_loops(source, loops);
+        if (source.target().is_gpu()) {
+            if (reduction_.name == "none") add_updates(source, update, loops);
+            return schedule_loops(source, loops);
+        }
         if (loops.vars.empty()) return;
         if (const auto run = run_of_slice(loops.extents[0])) {
             const std::string x = loops.vars[0], block = source.var(x + "_block");
@@ -104,16 +121,35 @@ private:
             loops.extents.insert(loops.extents.begin() + 1, loops.extents[0].constant().value() / *run);
             loops.extents[0] = *run;
         }
-        const std::vector<Dim>& indices = in(1).shape;
-        const size_t axes = indices.size() - 1;
-        for (size_t i = axes; i-- > 0;) {
+        const std::vector<Dim> extents = updates();
+        for (size_t i = extents.size(); i-- > 0;) {
             loops.vars.insert(loops.vars.begin() + 1, KernelSource::axis(source.kept(output(0), updates_role), i));
-            loops.extents.insert(loops.extents.begin() + 1, indices[axes - 1 - i]);
+            loops.extents.insert(loops.extents.begin() + 1, extents[i]);
         }
         source.schedule(update, {reorder(loops.vars)});
         vectorise(source, loops, true);
         if (fills_few_vectors(source, loops.extents[0])) source.schedule(update, {unroll(loops.vars[0])});
-        parallelise(source, loops, 1 + axes);
+        parallelise(source, loops, 1 + extents.size());
+    }
+
+    /// Adds the loop over all updates, which a GPU's threads make side by side. Which of two updates of an element
+    /// remains is not defined: ONNX allows them only with a reduction.
+    void add_updates(KernelSource& source, const std::string& update, Loops& loops) const {
+        const std::vector<Dim> extents = updates();
+        const bool has_open = std::ranges::any_of(extents, [](const Dim& dim) { return !dim.constant(); });
+        // Halide does not bound the coordinates of several open loops that are fused.
+        if (extents.empty() || (has_open && extents.size() > 1)) return;
+        Directives directives = {"allow_race_conditions()"};
+        const std::string r = source.kept(output(0), updates_role);
+        std::string all = KernelSource::axis(r, 0);
+        for (size_t i = 1; i < extents.size(); ++i) {
+            const std::string both = source.rvar(i + 1 < extents.size() ? fmt::format("updates_{}", i + 1) : "updates");
+            directives.push_back(fmt::format("fuse({}, {}, {})", all, KernelSource::axis(r, i), both));
+            all = both;
+        }
+        source.schedule(update, directives);
+        loops.vars.push_back(all);
+        loops.extents.push_back(product(extents));
     }
 
     bool fills_few_vectors(const KernelSource& source, const Dim& row) const {
@@ -151,16 +187,14 @@ public:
     }
 
 protected:
-    Places scattered(KernelSource& source) const override {
+    Places scattered(KernelSource& source, const Coordinates& update) const override {
         const size_t axis = normalised_axis(node_.integer("axis", 0), in(0).rank());
-        const std::vector<Dim>& shape = in(1).shape;
-        const std::string r = source.rdom("r", {shape.rbegin(), shape.rend()});
-        Coordinates from;
-        for (size_t i = shape.size(); i-- > 0;) from.push_back(KernelSource::axis(r, i));
-        Coordinates to = from;
-        to[axis] = index_text(source, input(1), from, in(0).shape[axis]);
-        return {to, from};
+        Coordinates to = update;
+        to[axis] = index_text(source, input(1), update, in(0).shape[axis]);
+        return {to, update};
     }
+
+    std::vector<Dim> updates() const override { return {in(1).shape.rbegin(), in(1).shape.rend()}; }
 
 public:
     std::vector<IndexCheck> index_checks() const override {
@@ -189,20 +223,17 @@ public:
     }
 
 protected:
-    Places scattered(KernelSource& source) const override {
-        const size_t count = in(1).rank() - 1, width = first_whole_axis();
-        Coordinates from;
-        if (count > 0) {
-            const std::string r = source.rdom("r", {in(1).shape.rend() - count, in(1).shape.rend()});
-            source.keep(output(0), updates_role, r);
-            for (size_t i = count; i-- > 0;) from.push_back(KernelSource::axis(r, i));
-        }
-        Coordinates to = index_texts(source, input(1), from, {in(0).shape.begin(), in(0).shape.begin() + width});
+    Places scattered(KernelSource& source, const Coordinates& update) const override {
+        const size_t width = first_whole_axis();
+        Coordinates to = index_texts(source, input(1), update, {in(0).shape.begin(), in(0).shape.begin() + width});
+        Coordinates from = update;
         const Coordinates at = source.vars(out(0).rank());
         to.insert(to.end(), at.begin() + width, at.end());
         from.insert(from.end(), at.begin() + width, at.end());
         return {to, from};
     }
+
+    std::vector<Dim> updates() const override { return {in(1).shape.rbegin() + 1, in(1).shape.rend()}; }
 
     std::vector<IndexCheck> index_checks() const override {
         return {{1, {in(0).shape.begin(), in(0).shape.begin() + first_whole_axis()}}};

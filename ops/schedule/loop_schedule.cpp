@@ -37,19 +37,53 @@ int gpu_lanes(const KernelSource& source, const Loops& loops) {
     return fills && has_gpu_vectors(source) && !has_expensive_nodes(source) ? lanes : 1;
 }
 
-void schedule_on_gpu(KernelSource& source, const Loops& loops) {
+/// Loops of a stage in the order in which a GPU's blocks take them: a reduction's loop is among the two innermost, of
+/// which blocks are tiles.
+Loops in_order_of_blocks(const KernelSource& source, Loops loops) {
+    const auto is_of_reduction = [&](const std::string& loop) { return source.is_of_reduction(loop); };
+    const auto reduction = std::ranges::find_if(loops.vars, is_of_reduction) - loops.vars.begin();
+    if (reduction > 1 && reduction < std::ssize(loops.vars)) {
+        std::rotate(loops.vars.begin() + 1, loops.vars.begin() + reduction, loops.vars.begin() + reduction + 1);
+        std::rotate(loops.extents.begin() + 1, loops.extents.begin() + reduction,
+                    loops.extents.begin() + reduction + 1);
+    }
+    return loops;
+}
+
+/// A name for a loop split off this one: of a reduction if it is.
+std::string split_name(KernelSource& source, const std::string& loop, const std::string& role) {
+    return source.is_of_reduction(loop) ? source.rvar("r_" + role) : source.var(role);
+}
+
+/// Dimensions of the grid, the longest first: CUDA limits all but the first to 65535 blocks.
+std::string longest_first(std::vector<std::pair<std::string, Dim>> blocks) {
+    const auto is_shorter = [](const auto& a, const auto& b) {
+        return a.second.constant().value_or(Dim::unbounded) < b.second.constant().value_or(Dim::unbounded);
+    };
+    std::iter_swap(blocks.begin(), std::max_element(blocks.begin(), blocks.end(), is_shorter));
+    std::vector<std::string> names;
+    for (const auto& [name, count] : blocks) names.push_back(name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void schedule_on_gpu(KernelSource& source, const Loops& any_order) {
     constexpr int threads_of_block = 256, longest_run = 64;
-    if (loops.vars.empty()) {
-        source.schedule(fmt::format("{}.gpu_single_thread();", loops.func));
+    if (any_order.vars.empty()) {
+        source.schedule(fmt::format("{}.gpu_single_thread();", any_order.func));
         return;
     }
-    const std::string &x = loops.vars[0], lane = source.var("lane"), thread = source.var("thread"),
-                      block = source.var("block");
+    const Loops loops = in_order_of_blocks(source, any_order);
+    const std::string &x = loops.vars[0], lane = source.var("lane"), thread = split_name(source, x, "thread"),
+                      block = split_name(source, x, "block");
     const int lanes = gpu_lanes(source, loops);
     Directives directives;
     if (lanes > 1) directives = {fmt::format("split({0}, {0}, {1}, {2})", x, lane, lanes)};
-    // The dimensions of a block are limited: the loops beyond the innermost are fused.
-    const auto apart = loops.vars.end() - static_cast<ptrdiff_t>(loops_apart(loops));
+    // The dimensions of a block are limited: the loops beyond the innermost are fused. A reduction's loop is fused with
+    // none.
+    const bool is_second = loops.vars.size() > 1 && source.is_of_reduction(loops.vars[1]),
+               is_mixed = is_second || source.is_of_reduction(x);
+    const auto apart =
+        is_second ? loops.vars.begin() + 2 : loops.vars.end() - static_cast<ptrdiff_t>(loops_apart(loops));
     const std::vector<std::string> outer(loops.vars.begin() + 1, apart);
     if (outer.empty()) {
         directives.push_back(fmt::format("gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, block, thread,
@@ -58,26 +92,31 @@ void schedule_on_gpu(KernelSource& source, const Loops& loops) {
         const int64_t width = ceil_div(loops.extents[0].constant().value_or(longest_run * lanes), lanes);
         const int run = static_cast<int>(
             std::min<int64_t>(longest_run, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, width)))));
-        const std::string runs = fuse_all(source, outer, "fused", directives), outer_block = source.var("outer_block"),
-                          outer_thread = source.var("outer_thread");
+        const std::string runs = fuse_all(source, outer, "fused", directives),
+                          outer_block = split_name(source, runs, "outer_block"),
+                          outer_thread = split_name(source, runs, "outer_thread");
         directives.push_back(fmt::format("tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf)", x, runs,
                                          block, outer_block, thread, outer_thread, source.param("run_threads", run),
                                          source.param("runs", threads_of_block / run)));
-        // CUDA limits all dimensions of the grid but the first to 65535 blocks.
-        std::string blocks = block;
+        std::vector<std::pair<std::string, Dim>> blocks = {{block, loops.extents[0]}};
+        const auto middle = loops.extents.begin() + (apart - loops.vars.begin());
+        const Dim outer_count = product({loops.extents.begin() + 1, middle});
+        if (is_mixed) {
+            blocks.emplace_back(outer_block, outer_count);
+        } else {
+            directives.push_back(fmt::format("fuse({0}, {1}, {0})", block, outer_block));
+            blocks[0].second *= outer_count;
+        }
         if (apart != loops.vars.end())
-            blocks += ", " + fuse_all(source, {apart, loops.vars.end()}, "apart", directives);
-        directives.insert(directives.end(), {fmt::format("fuse({0}, {1}, {0})", block, outer_block),
-                                             fmt::format("gpu_blocks({})", blocks),
+            blocks.emplace_back(fuse_all(source, {apart, loops.vars.end()}, "apart", directives),
+                                product({middle, loops.extents.end()}));
+        directives.insert(directives.end(), {fmt::format("gpu_blocks({})", longest_first(blocks)),
                                              fmt::format("gpu_threads({}, {})", thread, outer_thread)});
     }
     if (lanes > 1) directives.push_back(vectorize(lane));
     source.schedule("// A block's threads compute a few contiguous runs of elements.");
     source.schedule(loops.func, directives);
 }
-
-/// Whether a loop is a reduction's, such as r.x, which Halide does not fuse with others or divide into tasks.
-bool is_of_reduction(const std::string& loop) { return loop.find_first_of(".[") != std::string::npos; }
 
 /// The lanes of vectors along a loop that is not a multiple of `lanes`. In the last vector, scattered elements are read
 /// one by one, each with a branch: a shorter vector has few of them, and is as fast for the others.
@@ -165,14 +204,14 @@ std::vector<std::string> parallel_outermost(KernelSource& source, const Loops& n
     std::vector<Dim> inside(nontrivial.extents.begin(), nontrivial.extents.end() - 1);
     std::string loop = nontrivial.vars.back();
     const bool may_iterate_once = !nontrivial.extents.back().constant();
-    if (may_iterate_once && nontrivial.vars.size() > tile + 1 && !is_of_reduction(loop) &&
-        !is_of_reduction(nontrivial.vars.end()[-2])) {
+    if (may_iterate_once && nontrivial.vars.size() > tile + 1 && !source.is_of_reduction(loop) &&
+        !source.is_of_reduction(nontrivial.vars.end()[-2])) {
         loop = fuse_all(source, {nontrivial.vars.end()[-2], loop}, "both", directives);
         inside.pop_back();
     }
     const int64_t elements = product(inside).constant().value_or(elements_of_a_task);
     const bool is_small = 0 < elements && elements < elements_of_a_task;
-    if (is_small && !is_of_reduction(loop)) {
+    if (is_small && !source.is_of_reduction(loop)) {
         const std::string task = source.var("task");
         const int64_t count = ceil_div(elements_of_a_task, elements);
         directives.push_back(guarded_split(loop, task, source.param(loop + "_of_task", static_cast<int>(count))));
@@ -246,7 +285,8 @@ bool has_expensive_nodes(const KernelSource& source) {
 bool schedule_short_rows(KernelSource& source, const Loops& loops) {
     constexpr int most_vectors = 8;
     const int lanes = source.target().lanes(loops.element);
-    if (loops.vars.size() < 2 || is_of_reduction(loops.vars[0]) || is_of_reduction(loops.vars[1])) return false;
+    if (loops.vars.size() < 2 || source.is_of_reduction(loops.vars[0]) || source.is_of_reduction(loops.vars[1]))
+        return false;
     const auto row = loops.extents[0].constant(), rows = loops.extents[1].constant();
     if (lanes == 1 || !row || *row % lanes == 0 || *row > 4 * lanes || has_pitches(source)) return false;
     const int vectors = static_cast<int>(*row / std::gcd(*row, lanes)), size = vectors * lanes;

@@ -1,5 +1,5 @@
 """Schedules of a GPU on OpenCL, against onnxruntime: tiles that do and do not fit, sums in slices of any length, contiguous and strided
-rows that threads share, and elements of several widths."""
+rows that threads share, pieces and updates that threads copy, and elements of several widths."""
 
 import numpy as np
 import onnx
@@ -81,6 +81,26 @@ def quantised(zero: int) -> onnx.ModelProto:
         }}""")
 
 
+def concatenated(shapes: list[list], axis: int, then: str = "Identity") -> onnx.ModelProto:
+    """A Concat of these shapes, in which open dims have names, and an operator on its result."""
+    inputs = ", ".join(f"float[{','.join(map(str, shape))}] x{i}" for i, shape in enumerate(shapes))
+    names = ", ".join(f"x{i}" for i in range(len(shapes)))
+    rank = ",".join(f"d{i}" for i in range(len(shapes[0])))
+    return onnx.parser.parse_model(f"{HEADER} concatenated ({inputs}) => (float[{rank}] y) {{ c = Concat<axis = {axis}>({names}) y = {then}(c) }}")
+
+
+def scattered(op: str, data: list, count: int, attributes: str = "") -> onnx.ModelProto:
+    """Updates of `count` different rows of the data."""
+    shape, updates = ",".join(map(str, data)), ",".join(map(str, [count, *data[1:]]))
+    model = onnx.parser.parse_model(
+        f"{HEADER} scattered (float[{shape}] x, float[{updates}] u) => (float[{shape}] y) {{ y = {op}{attributes}(x, places, u) }}")
+    places = np.random.default_rng(2).permutation(data[0])[:count, np.newaxis]
+    if op == "ScatterElements":
+        places = np.broadcast_to(places.reshape(count, *[1] * (len(data) - 1)), (count, *data[1:]))
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.ascontiguousarray(places), "places"))
+    return model
+
+
 MODELS = {
     "square": product([64, 64], [64, 64]),
     "columns beyond a tile": product([1, 12, 64, 64], [1, 12, 64, 65]),
@@ -123,6 +143,20 @@ MODELS = {
     "ReduceSum of nothing": reduced("ReduceSum", [4, 0, 6], [1]),
     "halves of small images": convolution(512, 40, 7, 3, element="float16"),
     "GroupNormalization of open sizes": groups(),
+    "pieces along rows": concatenated([[1, 64, 9, 9], [1, 3, 9, 9], [1, 33, 9, 9]], 1),
+    "pieces before an epilogue": concatenated([[1, 64, 9, 9], [1, 31, 9, 9]], 1, "Relu"),
+    "pieces of one row": concatenated([[300], [1], [40]], 0),
+    "pieces of one element": concatenated([[7, 50, 1], [7, 50, 1]], 2),
+    "pieces of short rows": concatenated([[2, 900, 4], [2, 60, 4]], 1),
+    "pieces of many images": concatenated([[70000, 2, 3], [70000, 1, 3]], 1),
+    "pieces of open length": concatenated([[2, 3, "past", 16], [2, 3, "new", 16]], 2),
+    "pieces of open sizes": concatenated([["n", "a", "h", "w"], ["n", "b", "h", "w"]], 1, "Relu"),
+    "pieces of open sizes across": concatenated([["n", "c", "a", "w"], ["n", "c", "b", "w"]], 2),
+    "updates of rows": scattered("ScatterND", [50, 70], 20),
+    "updates of numbers": scattered("ScatterND", [500], 300),
+    "updates of open rows": scattered("ScatterND", [40, "w"], 20),
+    "updates along an axis": scattered("ScatterElements", [50, 7, 3], 20, "<axis = 0>"),
+    "updates that are added": scattered("ScatterElements", [50, 7], 20, '<axis = 0, reduction = "add">'),
     "integers": quantised(0),
     "integers around another zero": quantised(100),
 }
