@@ -82,18 +82,6 @@ bool PackedConv::reads_any_layout(size_t i, const Target&) const {
            prove_less_equal(in(0).shape[1], few_channels) == Proof::yes;
 }
 
-bool PackedConv::crowds_cache() const {
-    const Window window = this->window();
-    if (window.size() < 2) return false;
-    const WindowAxis &rows = window[window.size() - 2], &columns = window.back();
-    const auto width = columns.output.constant(), channels = in(0).shape[1].constant();
-    // For a row of a single tile, the conditions at the edges are resolved at compile time.
-    if (!width || !rows.output.constant() || !channels || *width <= depthwise_pixels) return false;
-    const int64_t across = (depthwise_pixels - 1) * columns.stride + columns.span();
-    // Its outputs have the same stride as its inputs.
-    return crowd_level1(*channels * info(in(0).element).bytes, rows.kernel * across + depthwise_pixels);
-}
-
 bool PackedConv::is_outside_of_tiles(size_t axis, const Target& target) const {
     const size_t axes = in(0).rank() - 2;
     const bool is_row = axis + 2 == axes;
@@ -137,6 +125,8 @@ ConvLoops PackedConv::loops_of_sums() const {
     loops.height = estimate(height), loops.open_height = !height.constant();
     loops.input_pixel_bytes = columns.stride * (reads_planes() ? 1 : estimate(in(0).shape[1])) *
                               info(is_widened(in(0).element) ? in(0).element : loops.element).bytes;
+    loops.column_stride = columns.stride, loops.column_span = columns.span();
+    if (window.size() > 1) loops.window_rows = window[window.size() - 2].kernel;
     loops.input_elements = 1;
     for (size_t axis = 1; axis < in(0).rank(); ++axis) loops.input_elements *= estimate(in(0).shape[axis]);
     loops.input_elements *= loops.images;

@@ -14,6 +14,51 @@ namespace onnx2halide {
 
 namespace {
 
+/// Whether elements of so many pixels, so many bytes apart, conflict in the first-level cache: it holds 8 lines whose
+/// addresses are equal modulo 4 KB.
+bool crowd_level1(int64_t bytes_apart, int64_t pixels) {
+    constexpr int64_t line = cache_line_bytes, sets = 64, ways = 8;
+    if (bytes_apart % line != 0) return false;
+    return pixels > ways * sets / std::gcd(bytes_apart / line, sets);
+}
+
+/// Whether the inputs and outputs of a depthwise tile of so many pixels evict each other from the first-level cache, if
+/// it reads so many rows at once.
+bool crowds_level1(const ConvLoops& loops, int64_t pixels, int64_t rows) {
+    return crowd_level1(loops.input_pixel_bytes / loops.column_stride, rows * loops.input_columns(pixels) + pixels);
+}
+
+/// Whether the lines that a depthwise tile reads are gone before the next one reads the rest of them.
+bool crowds_level1(const ConvLoops& loops) {
+    return loops.is_depthwise() &&
+           crowds_level1(loops, std::min<int64_t>(depthwise_pixels, loops.width), loops.window_rows);
+}
+
+/// Whether a depthwise tile is a whole row, whose conditions at the edges are resolved at compile time.
+bool is_tile_a_row(const ConvLoops& loops) { return !loops.open_width && loops.width <= depthwise_pixels; }
+
+/// Whether the sums and weights of a depthwise tile fit in registers; its inputs are operands in memory.
+bool fit_in_registers(int64_t pixels, int64_t vectors, const Target& target) {
+    return (pixels + 1) * vectors <= target.vector_registers;
+}
+
+/// Vectors of a depthwise tile: whole cache lines if they are not to be read again, else one.
+int64_t depthwise_vectors(const ConvLoops& loops, int lanes, const Target& target) {
+    const int64_t of_line = std::max<int64_t>(1, cache_line_bytes / (lanes * info(loops.element).bytes)),
+                  vectors = std::min(of_line, loops.channels / lanes);
+    const bool fit = !is_tile_a_row(loops) || fit_in_registers(loops.width, vectors, target);
+    return crowds_level1(loops) && fit ? vectors : 1;
+}
+
+/// Whether a depthwise tile may have so many pixels. Unrolled taps read all rows at once, and share inputs in the
+/// registers that the sums leave.
+bool has_few_pixels(const ConvLoops& loops, int64_t pixels, int64_t vectors) {
+    constexpr int64_t fewest = 2;
+    if (pixels > depthwise_pixels) return false;
+    if (pixels <= fewest || is_tile_a_row(loops) || !unrolls_taps(loops)) return true;
+    return pixels * vectors <= depthwise_pixels && !crowds_level1(loops, pixels, loops.window_rows);
+}
+
 /// Cycles of one product for each sum of a tile whose vectors hold several pixels. An input is permuted for each
 /// vector; of unrolled taps, every second one reuses the inputs of another. Permutations cost as much as the
 /// multiply-adds whose slots they take.
@@ -51,12 +96,12 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
 /// Whether sums, weights and inputs fit in the registers. A single pixel loads each weight only once.
 bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     const int pixels = tile.pixels * tile.tile_rows;
-    if (!loops.shares_inputs) {
-        // Rotated inputs are kept in registers.
-        const bool rotates = loops.channels_of_vector_groups > 1;
-        return pixels <= depthwise_pixels && tile.vectors == 1 &&
-               (!rotates || target.fit_in_registers(2 * pixels, tile.vectors));
-    }
+    if (loops.is_depthwise())
+        return tile.vectors == depthwise_vectors(loops, tile.lanes, target) &&
+               has_few_pixels(loops, pixels, tile.vectors) && fit_in_registers(pixels, tile.vectors, target);
+    // Rotated inputs are kept in registers.
+    if (!loops.shares_inputs)
+        return pixels <= depthwise_pixels && tile.vectors == 1 && target.fit_in_registers(2 * pixels, tile.vectors);
     // Each unrolled tap has weights of its own.
     if (tile.pixels_of_vector > 1)
         return target.fit_in_registers(tile.sums(), static_cast<int>(tile.vectors * loops.neighbour_taps));
@@ -177,12 +222,6 @@ TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
 
 }  // namespace
 
-bool crowd_level1(int64_t bytes_apart, int64_t pixels) {
-    constexpr int64_t line = cache_line_bytes, sets = 64, ways = 8;
-    if (bytes_apart % line != 0) return false;
-    return pixels > ways * sets / std::gcd(bytes_apart / line, sets);
-}
-
 std::string register_text(const ConvTile& tile, const Target& target) {
     const std::string inputs =
         target.operand_registers == 1 ? "1 input" : fmt::format("{} inputs", target.operand_registers);
@@ -271,9 +310,23 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Ta
 }
 
 int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile) {
-    constexpr int64_t most_bytes = 16384;
-    const int64_t parts = ceil_div(loops.channels * loops.products * info(loops.element).bytes, most_bytes);
-    return std::min(loops.channels, ceil_div(ceil_div(loops.channels, parts), tile.lanes) * tile.lanes);
+    // Reading some of it from the second level costs less than short runs of memory.
+    constexpr int64_t most_bytes = level1_bytes * 3 / 2;
+    const int64_t pixels = loops.window_rows * loops.input_columns(tile.pixels) + tile.pixels,
+                  bytes_of_channel = (loops.products + pixels) * info(loops.element).bytes,
+                  least_parts = ceil_div(loops.channels * bytes_of_channel, most_bytes),
+                  of_tile = int64_t{tile.lanes} * tile.vectors;
+    const auto channels_of_part = [&](int64_t parts) {
+        return ceil_div(ceil_div(loops.channels, parts), of_tile) * of_tile;
+    };
+    // The last part is shifted inwards, and computes some channels again.
+    const auto computed = [&](int64_t channels) { return ceil_div(loops.channels, channels) * channels; };
+    int64_t best = channels_of_part(least_parts);
+    for (int64_t parts = least_parts + 1; parts <= 2 * least_parts; ++parts) {
+        const int64_t channels = channels_of_part(parts);
+        if (computed(channels) < computed(best)) best = channels;
+    }
+    return std::min(loops.channels, best);
 }
 
 WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, const ConvWalk& walk,

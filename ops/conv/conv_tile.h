@@ -32,8 +32,13 @@ struct ConvLoops {
     bool extends_rows = false;   // whether that copy may be as wide as is asked for
     int64_t halo_rows = 0;       // input rows that neighbouring strips both copy
     int64_t input_pixel_bytes;   // the stride from one pixel's input to the next
+    int64_t window_rows = 1, column_stride = 1, column_span = 1;  // of the kernel
     int64_t input_elements, weight_elements, output_elements;
 
+    /// Whether channels have inputs of their own, one each, which are read in place.
+    bool is_depthwise() const { return !shares_inputs && channels_of_vector_groups == 1; }
+    /// The columns of the input that so many columns of the output read.
+    int64_t input_columns(int64_t columns) const { return (columns - 1) * column_stride + column_span; }
     /// Whether strips consist of rows, as the output has several, rather than of pixels.
     bool has_strips_of_rows() const { return height > 1 || open_height; }
 };
@@ -86,8 +91,9 @@ struct ConvWalk {
 };
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Target& target);
 
-/// Depthwise channels that are walked at one pixel before the next, in memory order: equal parts, made of whole tiles,
-/// whose weights fit in the nearest cache.
+/// Depthwise channels that are walked at one tile's pixels before the next ones, in memory order: equal parts, made of
+/// whole tiles. Their weights, and the inputs that the next pixels or the next row read again, fit in the nearest
+/// cache.
 int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile);
 
 /// Tiles whose sums are buffered in memory together: whole rows of so many channels, or equal parts of a row.
@@ -98,10 +104,6 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
 
 /// Pixels of a depthwise tile: few, so that few tiles touch the edges of the image.
 constexpr int depthwise_pixels = 8;
-
-/// Whether elements of so many pixels, so many bytes apart, conflict in the first-level cache: it holds 8 lines whose
-/// addresses are equal modulo 4 KB.
-bool crowd_level1(int64_t bytes_apart, int64_t pixels);
 
 /// Output pixels, with all their channels, that are worth a task, for walks whose extents are known only at run time.
 int pixels_of_task(const ConvLoops& loops, const ConvTile& tile, const Target& target);

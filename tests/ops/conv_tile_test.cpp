@@ -20,6 +20,18 @@ ConvLoops rows_of_13() {
     return loops;
 }
 
+/// A 3x3 kernel of so many channels, over square images.
+ConvLoops depthwise(int64_t channels, int64_t width) {
+    ConvLoops loops = rows_of_13();
+    loops.channels = loops.max_lanes = channels;
+    loops.shares_inputs = false;
+    loops.width = loops.height = width;
+    loops.products = 9, loops.inner_products = 3;
+    loops.window_rows = loops.column_span = 3;
+    loops.input_pixel_bytes = 4 * channels;
+    return loops;
+}
+
 }  // namespace
 
 TEST_CASE("if loads are slow, a wider tile is chosen over one of many pixels and one vector") {
@@ -70,15 +82,31 @@ TEST_CASE("half vectors fill channels if they are as fast as whole ones") {
     CHECK(lanes(1, 48, 4, false) == 16);
 }
 
-TEST_CASE("depthwise channels are walked in memory order, in parts whose weights the nearest cache holds") {
-    ConvLoops loops = rows_of_13();
-    loops.shares_inputs = false;
-    loops.products = 9;
+TEST_CASE("depthwise channels are walked in memory order, in equal parts that the nearest cache holds") {
     const ConvTile tile{8, 1, 8, 1, 100};
-    for (const auto& [channels, together] : {std::pair{64, 64}, {20, 20}, {455, 455}, {576, 288}, {1000, 336}}) {
-        loops.channels = channels;
-        CHECK(ordered_channels(loops, tile) == together);
-    }
+    for (const auto& [channels, together] :
+         {std::pair{64, 64}, {20, 20}, {256, 256}, {455, 152}, {576, 192}, {1000, 200}})
+        CHECK(ordered_channels(depthwise(channels, 28), tile) == together);
+}
+
+TEST_CASE("depthwise tiles read whole cache lines of few pixels if they evict each other") {
+    const Target avx2 = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41"),
+                 avx512 = Target::parse("x86-64-linux-avx512_skylake");
+    const auto tile = [](const ConvLoops& loops, const Target& target) {
+        const ConvTile chosen = choose_conv_tile(loops, target);
+        return std::pair{chosen.vectors, chosen.pixels};
+    };
+    CHECK(tile(depthwise(480, 28), avx2) == std::pair{1, 7});
+    CHECK(tile(depthwise(512, 28), avx2) == std::pair{2, 2});
+    CHECK(tile(depthwise(256, 28), avx2) == std::pair{2, 4});
+    CHECK(tile(depthwise(512, 28), avx512) == std::pair{1, 2});
+    // A whole row, if it fits in the registers.
+    CHECK(tile(depthwise(512, 7), avx2) == std::pair{2, 7});
+    CHECK(tile(depthwise(512, 8), avx2) == std::pair{1, 8});
+    // Taps that are not unrolled do not read all rows at once.
+    ConvLoops large = depthwise(512, 28);
+    large.products = 25, large.window_rows = large.column_span = 5;
+    CHECK(tile(large, avx2) == std::pair{2, 7});
 }
 
 TEST_CASE("tiles are buffered in whole rows or in equal parts of one") {
