@@ -3,7 +3,12 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <system_error>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -83,9 +88,19 @@ int run(int argc, char** argv) {
     return invocation.status;
 }
 
+/// Keeps what is freed for what is allocated next: a large model's weights are allocated several times, and most of
+/// what that costs are the page faults of fresh memory.
+void keep_freed_memory() {
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, std::numeric_limits<int>::max());
+    mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    keep_freed_memory();
     const auto fail = [](ExitStatus status, const std::string& message) {
         clear_progress();
         fmt::print(stderr, "{}\n", message);

@@ -17,12 +17,10 @@ struct ArchiveJob {
     bool shared_library = false;           // whether to make NAME.so, too
     std::filesystem::path trials;          // gets a NAME.so for trials of kernels; empty: none
     bool needs_re2 = false;                // the host program calls runtime/regular_expressions.cc
-    bool runs_once = false;                // the host program is not worth optimising
+    bool runs_once = false;                // only this process loads it: makes NAME.so alone, and optimises nothing
     std::string cc = "gcc";                // compiles the host program, and links
+    int parallel = 1;                      // processes
 };
-
-/// Throws UsageError if the C compiler cannot be started, or compiles for another processor than the target's.
-void check_c_compiler(const std::string& cc, const std::string& target);
 
 /// Compiles the host program and links it with its kernels and a Halide runtime of their own into one object in NAME.a,
 /// in which only the model's public names are global. The library for trials contains no kernels: its host program

@@ -15,6 +15,7 @@
 #include "compiler/graph/error.h"
 #include "compiler/io/files.h"
 #include "compiler/io/sha256.h"
+#include "onnx2halide_paths.h"
 
 namespace onnx2halide {
 
@@ -54,6 +55,26 @@ bool is_entry(const fs::path& path) {
     return hash.size() == hash_length && is_hexadecimal(hash) && path.parent_path().filename() == hash.substr(0, 2);
 }
 
+fs::path path_of(const fs::path& folder, const std::string& key) { return folder / key.substr(0, 2) / key; }
+
+/// Copies an entry to `to`, and returns whether it is there and not damaged.
+bool copy_entry(const fs::path& entry, const fs::path& to) {
+    std::error_code error;
+    if (!fs::exists(entry, error)) return false;
+    try {
+        const std::string stored = read_text(entry);
+        if (stored.size() < hash_length) return false;
+        const size_t length = stored.size() - hash_length;
+        const std::string_view content = std::string_view(stored).substr(0, length);
+        // A machine that lost power may have kept a file's name and size, but not its content.
+        if (std::string_view(stored).substr(length) != sha256(content)) return false;
+        write_file(to, content);
+        return true;
+    } catch (const FileError&) {
+        return false;
+    }
+}
+
 }  // namespace
 
 ObjectCache::ObjectCache() : folder_(cache_folder()), size_limit_(size_limit()) {}
@@ -64,29 +85,19 @@ std::string ObjectCache::key(const std::string& kind, const std::string& text) {
 }
 
 bool ObjectCache::fetch(const std::string& key, const fs::path& to) const {
+    const fs::path own = path_of(folder_, key);
+    if (!copy_entry(own, to)) return copy_entry(path_of(ONNX2HALIDE_GENERATORS_DIR "/objects", key), to);
     std::error_code error;
-    if (!fs::exists(path_of(key), error)) return false;
-    try {
-        const std::string stored = read_text(path_of(key));
-        if (stored.size() < hash_length) return false;
-        const size_t length = stored.size() - hash_length;
-        const std::string_view content = std::string_view(stored).substr(0, length);
-        // A machine that lost power may have kept a file's name and size, but not its content.
-        if (std::string_view(stored).substr(length) != sha256(content)) return false;
-        write_file(to, content);
-    } catch (const FileError&) {
-        return false;
-    }
-    fs::last_write_time(path_of(key), fs::file_time_type::clock::now(), error);
+    fs::last_write_time(own, fs::file_time_type::clock::now(), error);
     return true;
 }
 
 void ObjectCache::store(const std::string& key, const fs::path& from) const {
     // A cache that cannot be written is not the model's fault: the next compilation builds the object again.
     try {
-        fs::create_directories(path_of(key).parent_path());
+        fs::create_directories(path_of(folder_, key).parent_path());
         const std::string content = read_text(from);
-        write_file(path_of(key), content + sha256(content));
+        write_file(path_of(folder_, key), content + sha256(content));
     } catch (const std::exception&) {
     }
 }

@@ -9,7 +9,7 @@ namespace onnx2halide {
 
 /// Built objects, keyed by the hash of everything that they depend on, in the user's cache folder ($ONNX2HALIDE_CACHE,
 /// else $XDG_CACHE_HOME/onnx2halide, else ~/.cache/onnx2halide). Files appear complete or not at all, so any number of
-/// compilers may share the folder.
+/// compilers may share the folder. What was made when onnx2halide was built is found in a folder of its own.
 class ObjectCache {
 public:
     /// Throws UsageError if $ONNX2HALIDE_CACHE_SIZE is not a number.
@@ -27,7 +27,6 @@ public:
     void trim() const;
 
 private:
-    std::filesystem::path path_of(const std::string& key) const { return folder_ / key.substr(0, 2) / key; }
     std::filesystem::path folder_;
     uintmax_t size_limit_;
 };

@@ -153,10 +153,12 @@ private:
         }
         std::vector<Slice> slices;
         for (const auto& [kind, classes] : alike) {
-            const size_t most = std::clamp<size_t>((classes.size() + parallel_ - 1) / parallel_, 1, classes_per_slice);
+            const size_t most = std::clamp<size_t>((classes.size() + parallel_ - 1) / parallel_, 1, classes_per_slice),
+                         count = (classes.size() + most - 1) / most, first = slices.size();
+            // Neighbours in a network take similar times: each slice gets some of all.
             for (size_t i = 0; i < classes.size(); ++i) {
-                if (i % most == 0) slices.push_back({classes[i]->wanted_by[0], {}});
-                slices.back().classes.push_back(classes[i]);
+                if (i < count) slices.push_back({classes[i]->wanted_by[0], {}});
+                slices[first + i % count].classes.push_back(classes[i]);
             }
         }
         return slices;

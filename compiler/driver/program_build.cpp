@@ -111,14 +111,13 @@ public:
     void emit_sources() {
         folder_ = std::make_unique<TemporaryFolder>(build_.folder);
         build_.needs_re2 = needs_re2(build_.program);
-        // Weights may be large, so their memory is freed before the archive is made.
-        std::string weights = emit_weights(build_.program);
+        std::vector<std::string_view> weights = emit_weights(build_.program);
         build_.emit.weights_id = weights_id(weights);
         generators_ = emit_generators(build_.program, build_.emit);
         write(".c", emit_host_program(build_.program, build_.emit));
         write("_generators.cpp", generators_);
-        if (build_.emit.weights_in_file) weights += build_.emit.weights_id;
-        write(".weights", weights);
+        if (build_.emit.weights_in_file) weights.push_back(build_.emit.weights_id);
+        write_file(folder() / (build_.program.name + ".weights"), weights);
     }
 
     KernelJob kernel_job() const {
@@ -146,12 +145,12 @@ public:
         if (has_kind(build_.kinds, "schedule")) write("_schedules.cpp", schedules_text(job, build_.emit.model_file));
     }
 
-    /// Removes the temporary folder.
-    void finish() {
+    /// Makes what remains, in up to `parallel` processes, and removes the temporary folder.
+    void finish(int parallel) {
         write(".h", emit_header(build_.program, build_.emit, build_.scratch_bytes));
         if (!build_.sources_only) {
             write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file, build_.needs_re2));
-            archive();
+            archive(parallel);
         }
         Manifest manifest = make_manifest(build_);
         manifest["sources"] = source_hashes(folder(), build_.program.name);
@@ -168,7 +167,7 @@ private:
     const fs::path& folder() const { return folder_->path(); }
     fs::path objects() const { return folder() / "objects"; }
 
-    void archive() const {
+    void archive(int parallel) const {
         const Program& program = build_.program;
         ArchiveJob job;
         job.name = program.name;
@@ -179,6 +178,7 @@ private:
         job.cc = build_.cc;
         job.needs_re2 = build_.needs_re2;
         job.runs_once = build_.runs_once;
+        job.parallel = parallel;
         job.trials = build_.trials;
         job.shared_library = has_kind(build_.kinds, "shared_library");
         if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
@@ -240,7 +240,7 @@ void build_programs(std::vector<ProgramBuild>& builds, int parallel, const Progr
     for (size_t i = 0; i < jobs.size(); ++i) owners[i]->take(jobs[i]);
     std::atomic<size_t> done = 0;
     for_each_valid<std::exception>(stagings, parallel, [&](Staging& staging) {
-        staging.finish();
+        staging.finish(parallel);
         if (progress) progress("linking", ++done, builds.size());
     });
 }

@@ -164,6 +164,7 @@ private:
         for (const GeneratorClass& generator : kernels.file.classes) job.kernels.push_back(generator.name);
         job.target = parse_targets(manifest_.at("target")).front().text;
         job.cc = manifest_.at("cc");
+        job.parallel = options_.parallel;
         job.needs_re2 = manifest_.at("needs_re2");
         job.shared_library = has_kind(kinds(), "shared_library");
         const Manifest& weights = manifest_.at("weights");

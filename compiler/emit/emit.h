@@ -32,14 +32,15 @@ std::string emit_host_program(const Program& program, const EmitOptions& options
 /// built.
 std::string emit_header(const Program& program, const EmitOptions& options, std::optional<int64_t> scratch_bytes);
 
-/// NAME.weights: every weight at its offset.
-std::string emit_weights(const Program& program);
+/// NAME.weights: every weight at its offset, as parts of the file in order. They are views of the program's constants,
+/// which may take hundreds of megabytes.
+std::vector<std::string_view> emit_weights(const Program& program);
 
 /// Assembler text that includes the file `weights` in an object, as the array onnx2halide_NAME_weights.
 std::string emit_weights_object(const std::string& name, const std::filesystem::path& weights, int64_t bytes);
 
 /// Identifies weights, so that a program can reject a weights file of another model.
-std::string weights_id(const std::string& weights);
+std::string weights_id(const std::vector<std::string_view>& weights);
 
 /// The comment lines at the start of every emitted file, each of which starts with `prefix`.
 std::string emit_banner(const Program& program, const EmitOptions& options, const std::string& prefix);

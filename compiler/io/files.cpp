@@ -25,10 +25,12 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
-std::error_code write_part(const fs::path& part, std::string_view content) {
-    File file(std::fopen(part.c_str(), "wb"), std::fclose);
-    const bool is_written = file && std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
-                            std::fclose(file.release()) == 0;
+std::error_code write_parts(const fs::path& path, std::span<const std::string_view> parts) {
+    File file(std::fopen(path.c_str(), "wb"), std::fclose);
+    bool is_written = file != nullptr;
+    for (const std::string_view part : parts)
+        is_written = is_written && std::fwrite(part.data(), 1, part.size(), file.get()) == part.size();
+    is_written = is_written && std::fclose(file.release()) == 0;
     return is_written ? std::error_code() : last_error();
 }
 
@@ -78,14 +80,17 @@ void move_file(const fs::path& from, const fs::path& to) {
     if (error) write_file(to, read_text(from));  // they are on different file systems
 }
 
-void write_file(const fs::path& path, std::string_view content) {
+void write_file(const fs::path& path, std::string_view content) { write_file(path, std::span(&content, 1)); }
+
+void write_file(const fs::path& path, std::span<const std::string_view> parts) {
     static std::atomic<unsigned> counter = 0;
-    const fs::path part = path.parent_path() / fmt::format(".{}.{}.{}", path.filename().string(), getpid(), counter++);
-    std::error_code error = write_part(part, content);
-    if (!error) fs::rename(part, path, error);
+    const fs::path unfinished =
+        path.parent_path() / fmt::format(".{}.{}.{}", path.filename().string(), getpid(), counter++);
+    std::error_code error = write_parts(unfinished, parts);
+    if (!error) fs::rename(unfinished, path, error);
     if (!error) return;
     std::error_code ignored;
-    fs::remove(part, ignored);
+    fs::remove(unfinished, ignored);
     throw FileError(path, "cannot be written", error.message());
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -31,6 +32,8 @@ std::string read_headers(const std::filesystem::path& folder);
 /// Writes a file under another name and renames it, so that readers never see half of it. Throws FileError if it cannot
 /// be written.
 void write_file(const std::filesystem::path& path, std::string_view content);
+/// The same of content in parts.
+void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts);
 
 /// Moves a file so that readers of `to` see the old file or the new one, complete. The original may remain.
 void move_file(const std::filesystem::path& from, const std::filesystem::path& to);

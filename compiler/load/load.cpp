@@ -1,5 +1,6 @@
 #include "compiler/load/load.h"
 
+#include <future>
 #include <iterator>
 #include <sstream>
 #include <utility>
@@ -127,6 +128,7 @@ void check(onnx::ModelProto& model) {
 Model load_model(const std::filesystem::path& path, const LoadOptions& options) {
     try {
         const std::string bytes = read_model_file(path);
+        auto hash = std::async(std::launch::async, [&] { return sha256(bytes); });
         onnx::ModelProto proto = parse_model(bytes);
         name_nodes(*proto.mutable_graph());
         adopt_operators(proto);
@@ -135,7 +137,8 @@ Model load_model(const std::filesystem::path& path, const LoadOptions& options) 
         check(proto);
         if (!options.until.empty()) cut_graph(*proto.mutable_graph(), options.until);
         replace_by_bodies(proto);
-        return {path.filename().string(), sha256(bytes), build_graph(proto, path.parent_path(), options)};
+        auto graph = build_graph(proto, path.parent_path(), options);
+        return {path.filename().string(), hash.get(), std::move(graph)};
     } catch (const CompileError& error) {
         throw CompileError("{}: {}", path.string(), error.what());
     }

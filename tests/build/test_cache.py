@@ -97,3 +97,19 @@ def test_size_of_the_cache_is_bounded(model, tmp_path):
     shutil.rmtree(tmp_path / "cache")
     finish(start(tmp_path / "second", tmp_path / "cache", ONNX2HALIDE_CACHE_SIZE=str(limit)))
     assert results(tmp_path / "second") == results(tmp_path / "first")
+
+
+def test_cached_host_programs_start_no_compiler(model, tmp_path):
+    """The C compiler then only links, and embeds the weights."""
+    log, logging_gcc = tmp_path / "log", tmp_path / "logging-gcc"
+    logging_gcc.write_text(f'#!/bin/sh\necho "$@" >> {log}\nexec gcc "$@"\n')
+    logging_gcc.chmod(0o755)
+
+    def compiled() -> list[str]:
+        log.write_text("")
+        command = [COMPILER, model, "-o", tmp_path / "out", "--cc", logging_gcc]
+        subprocess.run(command, check=True, env=os.environ | {"ONNX2HALIDE_CACHE": str(tmp_path / "cache")})
+        return [source for call in log.read_text().splitlines() if "-std=c11" in call for source in call.split() if source.endswith(".c")]
+
+    assert len([source for source in compiled() if source.endswith("layer.c")]) == 1
+    assert compiled() == []
