@@ -1,5 +1,5 @@
-// Makes the runtime for this machine's kind of processor, with and without a GPU, in the cache. The build of the compiler
-// runs this with a cache of its own, in which every compilation looks, too.
+// Makes the runtime for this machine's kind of processor, with and without a GPU, in the cache. The build of the
+// compiler runs this with a cache of its own, in which every compilation looks, too.
 
 #include <algorithm>
 #include <cstdio>

@@ -32,8 +32,7 @@ std::vector<std::string> words_of_command(const std::string& command) {
 }
 
 std::vector<std::string> with_arguments(const std::string& cc, const std::vector<std::string>& first,
-                                        const std::vector<std::string>& second,
-                                        const std::vector<std::string>& third) {
+                                        const std::vector<std::string>& second, const std::vector<std::string>& third) {
     std::vector<std::string> command = words_of_command(cc);
     for (const auto* arguments : {&first, &second, &third})
         command.insert(command.end(), arguments->begin(), arguments->end());

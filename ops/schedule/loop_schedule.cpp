@@ -8,115 +8,11 @@
 
 #include "ops/node_generator.h"
 #include "ops/schedule/directives.h"
+#include "ops/schedule/gpu_loops.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// The number of outermost loops that take a dimension of the grid of their own. Where the loops inside of them have
-/// several open extents, Halide cannot bound the coordinates that it would recover from one fused loop.
-size_t loops_apart(const Loops& loops) {
-    constexpr int64_t most_blocks = 65535;  // along all dimensions but the first
-    size_t count = 0;
-    int64_t blocks = 1;
-    for (; count + 1 < loops.extents.size(); ++count) {
-        const auto extent = loops.extents[loops.extents.size() - 1 - count].constant();
-        if (!extent || *extent * blocks > most_blocks) break;
-        blocks *= *extent;
-    }
-    const auto open = std::count_if(loops.extents.begin() + 1, loops.extents.end() - static_cast<ptrdiff_t>(count),
-                                    [](const Dim& extent) { return !extent.constant(); });
-    return open > 1 ? count : 0;
-}
-
-/// Contiguous elements that a thread computes at once; expensive nodes take many registers.
-int gpu_lanes(const KernelSource& source, const Loops& loops) {
-    constexpr int lanes = 4;
-    const bool is_update = loops.func.find('.') != std::string::npos;
-    const bool fills = floor_mod(loops.extents[0], lanes).is(0) && !is_update;
-    return fills && has_gpu_vectors(source) && !has_expensive_nodes(source) ? lanes : 1;
-}
-
-/// Loops of a stage in the order in which a GPU's blocks take them: a reduction's loop is among the two innermost, of
-/// which blocks are tiles.
-Loops in_order_of_blocks(const KernelSource& source, Loops loops) {
-    const auto is_of_reduction = [&](const std::string& loop) { return source.is_of_reduction(loop); };
-    const auto reduction = std::ranges::find_if(loops.vars, is_of_reduction) - loops.vars.begin();
-    if (reduction > 1 && reduction < std::ssize(loops.vars)) {
-        std::rotate(loops.vars.begin() + 1, loops.vars.begin() + reduction, loops.vars.begin() + reduction + 1);
-        std::rotate(loops.extents.begin() + 1, loops.extents.begin() + reduction,
-                    loops.extents.begin() + reduction + 1);
-    }
-    return loops;
-}
-
-/// A name for a loop split off this one: of a reduction if it is.
-std::string split_name(KernelSource& source, const std::string& loop, const std::string& role) {
-    return source.is_of_reduction(loop) ? source.rvar("r_" + role) : source.var(role);
-}
-
-/// Dimensions of the grid, the longest first: CUDA limits all but the first to 65535 blocks.
-std::string longest_first(std::vector<std::pair<std::string, Dim>> blocks) {
-    const auto is_shorter = [](const auto& a, const auto& b) {
-        return a.second.constant().value_or(Dim::unbounded) < b.second.constant().value_or(Dim::unbounded);
-    };
-    std::iter_swap(blocks.begin(), std::max_element(blocks.begin(), blocks.end(), is_shorter));
-    std::vector<std::string> names;
-    for (const auto& [name, count] : blocks) names.push_back(name);
-    return fmt::format("{}", fmt::join(names, ", "));
-}
-
-void schedule_on_gpu(KernelSource& source, const Loops& any_order) {
-    constexpr int threads_of_block = 256, longest_run = 64;
-    if (any_order.vars.empty()) {
-        source.schedule(fmt::format("{}.gpu_single_thread();", any_order.func));
-        return;
-    }
-    const Loops loops = in_order_of_blocks(source, any_order);
-    const std::string &x = loops.vars[0], lane = source.var("lane"), thread = split_name(source, x, "thread"),
-                      block = split_name(source, x, "block");
-    const int lanes = gpu_lanes(source, loops);
-    Directives directives;
-    if (lanes > 1) directives = {fmt::format("split({0}, {0}, {1}, {2})", x, lane, lanes)};
-    // The dimensions of a block are limited: the loops beyond the innermost are fused. A reduction's loop is fused with
-    // none.
-    const bool is_second = loops.vars.size() > 1 && source.is_of_reduction(loops.vars[1]),
-               is_mixed = is_second || source.is_of_reduction(x);
-    const auto apart =
-        is_second ? loops.vars.begin() + 2 : loops.vars.end() - static_cast<ptrdiff_t>(loops_apart(loops));
-    const std::vector<std::string> outer(loops.vars.begin() + 1, apart);
-    if (outer.empty()) {
-        directives.push_back(fmt::format("gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, block, thread,
-                                         source.param("threads", threads_of_block)));
-    } else {
-        const int64_t width = ceil_div(loops.extents[0].constant().value_or(longest_run * lanes), lanes);
-        const int run = static_cast<int>(
-            std::min<int64_t>(longest_run, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, width)))));
-        const std::string runs = fuse_all(source, outer, "fused", directives),
-                          outer_block = split_name(source, runs, "outer_block"),
-                          outer_thread = split_name(source, runs, "outer_thread");
-        directives.push_back(fmt::format("tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf)", x, runs,
-                                         block, outer_block, thread, outer_thread, source.param("run_threads", run),
-                                         source.param("runs", threads_of_block / run)));
-        std::vector<std::pair<std::string, Dim>> blocks = {{block, loops.extents[0]}};
-        const auto middle = loops.extents.begin() + (apart - loops.vars.begin());
-        const Dim outer_count = product({loops.extents.begin() + 1, middle});
-        if (is_mixed) {
-            blocks.emplace_back(outer_block, outer_count);
-        } else {
-            directives.push_back(fmt::format("fuse({0}, {1}, {0})", block, outer_block));
-            blocks[0].second *= outer_count;
-        }
-        if (apart != loops.vars.end())
-            blocks.emplace_back(fuse_all(source, {apart, loops.vars.end()}, "apart", directives),
-                                product({middle, loops.extents.end()}));
-        directives.insert(directives.end(), {fmt::format("gpu_blocks({})", longest_first(blocks)),
-                                             fmt::format("gpu_threads({}, {})", thread, outer_thread)});
-    }
-    if (lanes > 1) directives.push_back(vectorize(lane));
-    source.schedule("// A block's threads compute a few contiguous runs of elements.");
-    source.schedule(loops.func, directives);
-}
 
 /// The lanes of vectors along a loop that is not a multiple of `lanes`. In the last vector, scattered elements are read
 /// one by one, each with a branch: a shorter vector has few of them, and is as fast for the others.
@@ -313,7 +209,7 @@ bool schedule_short_rows(KernelSource& source, const Loops& loops) {
 
 void schedule_loops(KernelSource& source, const Loops& loops) {
     const Loops nontrivial = nontrivial_loops(loops);
-    if (source.target().is_gpu()) return schedule_on_gpu(source, nontrivial);
+    if (source.target().is_gpu()) return schedule_gpu_loops(source, nontrivial);
     if (has_expensive_nodes(source) && schedule_short_rows(source, nontrivial)) return;
     vectorise(source, nontrivial);
     parallelise(source, nontrivial);

@@ -1,0 +1,156 @@
+#include "ops/schedule/gpu_loops.h"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ops/schedule/directives.h"
+#include "ops/schedule/loop_schedule.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// The number of outermost loops that take a dimension of the grid of their own. Where the loops inside of them have
+/// several open extents, Halide cannot bound the coordinates that it would recover from one fused loop.
+size_t loops_apart(const Loops& loops) {
+    constexpr int64_t most_blocks = 65535;  // along all dimensions but the first
+    size_t count = 0;
+    int64_t blocks = 1;
+    for (; count + 1 < loops.extents.size(); ++count) {
+        const auto extent = loops.extents[loops.extents.size() - 1 - count].constant();
+        if (!extent || *extent * blocks > most_blocks) break;
+        blocks *= *extent;
+    }
+    const auto open = std::count_if(loops.extents.begin() + 1, loops.extents.end() - static_cast<ptrdiff_t>(count),
+                                    [](const Dim& extent) { return !extent.constant(); });
+    return open > 1 ? count : 0;
+}
+
+/// Contiguous elements that a thread computes at once; expensive nodes take many registers.
+int gpu_lanes(const KernelSource& source, const Loops& loops) {
+    constexpr int lanes = 4;
+    const bool is_update = loops.func.find('.') != std::string::npos;
+    const bool fills = floor_mod(loops.extents[0], lanes).is(0) && !is_update;
+    return fills && has_gpu_vectors(source) && !has_expensive_nodes(source) ? lanes : 1;
+}
+
+/// Loops of a stage in the order in which a GPU's blocks take them: a reduction's loop is among the two innermost, of
+/// which blocks are tiles.
+Loops in_order_of_blocks(const KernelSource& source, Loops loops) {
+    const auto is_of_reduction = [&](const std::string& loop) { return source.is_of_reduction(loop); };
+    const auto reduction = std::ranges::find_if(loops.vars, is_of_reduction) - loops.vars.begin();
+    if (reduction > 1 && reduction < std::ssize(loops.vars)) {
+        std::rotate(loops.vars.begin() + 1, loops.vars.begin() + reduction, loops.vars.begin() + reduction + 1);
+        std::rotate(loops.extents.begin() + 1, loops.extents.begin() + reduction,
+                    loops.extents.begin() + reduction + 1);
+    }
+    return loops;
+}
+
+/// Dimensions of the grid, the longest first: CUDA limits all but the first to 65535 blocks.
+std::string longest_first(std::vector<std::pair<std::string, Dim>> blocks) {
+    const auto is_shorter = [](const auto& a, const auto& b) {
+        return a.second.constant().value_or(Dim::unbounded) < b.second.constant().value_or(Dim::unbounded);
+    };
+    std::iter_swap(blocks.begin(), std::max_element(blocks.begin(), blocks.end(), is_shorter));
+    std::vector<std::string> names;
+    for (const auto& [name, count] : blocks) names.push_back(name);
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+class GpuLoops {
+public:
+    GpuLoops(KernelSource& source, const Loops& loops)
+        : source_(source), loops_(in_order_of_blocks(source, loops)), lanes_(gpu_lanes(source, loops_)) {
+        const bool is_second = loops_.vars.size() > 1 && source.is_of_reduction(loops_.vars[1]);
+        tiled_ = is_second ? 2 : loops_.vars.size() - loops_apart(loops_);
+    }
+
+    void write() {
+        const std::string lane = source_.var("lane");
+        if (lanes_ > 1) directives_ = {fmt::format("split({0}, {0}, {1}, {2})", loops_.vars[0], lane, lanes_)};
+        if (tiled_ == 1) {
+            tile_row();
+        } else {
+            tile_rows();
+        }
+        if (lanes_ > 1) directives_.push_back(vectorize(lane));
+        source_.schedule("// A block's threads compute a few contiguous runs of elements.");
+        source_.schedule(loops_.func, directives_);
+    }
+
+private:
+    static constexpr int threads_of_block = 256, longest_run = 64;
+
+    KernelSource& source_;
+    const Loops loops_;
+    const int lanes_;  // elements that a thread computes as a vector
+    size_t tiled_;     // loops of which blocks are tiles; the others are a dimension of the grid
+    Directives directives_;
+
+    /// A loop split off this one: of a reduction if it is.
+    std::string part(const std::string& loop, const std::string& role) {
+        return source_.is_of_reduction(loop) ? source_.rvar("r_" + role) : source_.var(role);
+    }
+
+    void tile_row() {
+        const std::string& x = loops_.vars[0];
+        directives_.push_back(fmt::format("gpu_tile({}, {}, {}, {}, TailStrategy::GuardWithIf)", x, part(x, "block"),
+                                          part(x, "thread"), source_.param("threads", threads_of_block)));
+    }
+
+    void tile_rows() {
+        const std::string &x = loops_.vars[0], thread = part(x, "thread");
+        const std::string rows =
+            fuse_all(source_, {loops_.vars.begin() + 1, loops_.vars.begin() + tiled_}, "fused", directives_);
+        const std::string outer_thread = part(rows, "outer_thread");
+        const int run = run_threads();
+        directives_.push_back(fmt::format("tile({}, {}, {}, {}, {}, {}, {}, {}, TailStrategy::GuardWithIf)", x, rows,
+                                          part(x, "block"), part(rows, "outer_block"), thread, outer_thread,
+                                          source_.param("run_threads", run),
+                                          source_.param("runs", threads_of_block / run)));
+        const std::string blocks = dimensions_of_grid(part(x, "block"), part(rows, "outer_block"));
+        append(directives_,
+               {fmt::format("gpu_blocks({})", blocks), fmt::format("gpu_threads({}, {})", thread, outer_thread)});
+    }
+
+    /// The threads that compute a run of elements along the innermost loop.
+    int run_threads() const {
+        const int64_t width = ceil_div(loops_.extents[0].constant().value_or(longest_run * lanes_), lanes_);
+        return static_cast<int>(
+            std::min<int64_t>(longest_run, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, width)))));
+    }
+
+    /// The loops over blocks. The dimensions of a grid are few: loops are fused, but a reduction's with none.
+    std::string dimensions_of_grid(const std::string& block, const std::string& outer_block) {
+        const auto& extents = loops_.extents;
+        const Dim outer = product({extents.begin() + 1, extents.begin() + tiled_});
+        std::vector<std::pair<std::string, Dim>> blocks = {{block, extents[0]}};
+        if (source_.is_of_reduction(block) != source_.is_of_reduction(outer_block)) {
+            blocks.emplace_back(outer_block, outer);
+        } else {
+            directives_.push_back(fmt::format("fuse({0}, {1}, {0})", block, outer_block));
+            blocks[0].second *= outer;
+        }
+        const std::vector<std::string> apart(loops_.vars.begin() + tiled_, loops_.vars.end());
+        if (!apart.empty())
+            blocks.emplace_back(fuse_all(source_, apart, "apart", directives_),
+                                product({extents.begin() + tiled_, extents.end()}));
+        return longest_first(std::move(blocks));
+    }
+};
+
+}  // namespace
+
+void schedule_gpu_loops(KernelSource& source, const Loops& loops) {
+    if (loops.vars.empty()) return source.schedule(fmt::format("{}.gpu_single_thread();", loops.func));
+    GpuLoops(source, loops).write();
+}
+
+}  // namespace onnx2halide
