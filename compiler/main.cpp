@@ -3,12 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <limits>
 #include <system_error>
-
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +11,7 @@
 #include "compiler/cli/commands.h"
 #include "compiler/graph/error.h"
 #include "compiler/io/files.h"
+#include "compiler/io/memory.h"
 
 using namespace onnx2halide;
 
@@ -86,15 +82,6 @@ int run(int argc, char** argv) {
     }
     flush_output();
     return invocation.status;
-}
-
-/// Keeps what is freed for what is allocated next: a large model's weights are allocated several times, and most of
-/// what that costs are the page faults of fresh memory.
-void keep_freed_memory() {
-#ifdef __GLIBC__
-    mallopt(M_MMAP_THRESHOLD, std::numeric_limits<int>::max());
-    mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-#endif
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ public:
     std::string var(const std::string& role);
     /// The same for an RVar, such as one that splits a reduction.
     std::string rvar(const std::string& role);
-    /// Whether a loop is a reduction's, such as r.x, which Halide neither fuses with others nor divides into tasks.
+    /// Whether a loop is a reduction's, such as r.x, which Halide neither fuses with loops of Vars nor divides into
+    /// tasks.
     bool is_of_reduction(const std::string& loop) const;
     /// A new name for an Expr that the algorithm's text declares.
     std::string local(const std::string& hint) { return new_name(hint); }

@@ -23,6 +23,18 @@ static int load_module(void** module, const void* image, unsigned count, int* op
     return driver_loader(module, image, count, options, values);
 }
 
+typedef int (*launcher)(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
+                        unsigned threads_z, unsigned shared, void* stream, void** arguments, void** more);
+
+static launcher driver_launcher;
+
+/* The driver refuses a grid of no blocks, as that of a loop over an input without elements is. */
+static int launch(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x, unsigned threads_y,
+                  unsigned threads_z, unsigned shared, void* stream, void** arguments, void** more) {
+    if (x == 0 || y == 0 || z == 0) return 0;
+    return driver_launcher(function, x, y, z, threads_x, threads_y, threads_z, shared, stream, arguments, more);
+}
+
 static void* driver_symbol(void* session, const char* name) {
     void* symbol = dlsym(RTLD_DEFAULT, name);
     if (symbol) return symbol;
@@ -39,9 +51,15 @@ void* halide_cuda_get_symbol(void* session, const char* name);
 
 void* halide_cuda_get_symbol(void* session, const char* name) {
     void* symbol = driver_symbol(session, name);
-    if (!symbol || strcmp(name, "cuModuleLoadDataEx") != 0) return onnx2halide_cuda_memory_function(name, symbol);
-    driver_loader = (module_loader)symbol;
-    return (void*)load_module;
+    if (symbol && strcmp(name, "cuModuleLoadDataEx") == 0) {
+        driver_loader = (module_loader)symbol;
+        return (void*)load_module;
+    }
+    if (symbol && strcmp(name, "cuLaunchKernel") == 0) {
+        driver_launcher = (launcher)symbol;
+        return (void*)launch;
+    }
+    return onnx2halide_cuda_memory_function(name, symbol);
 }
 
 /* The device's primary context, which is also that of the program's other CUDA code: all models share it, and none

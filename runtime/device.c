@@ -21,12 +21,27 @@ static onnx2halide_device_memory* hold(onnx2halide_session* session, halide_buff
     return memory;
 }
 
+/* Frees a holder's device memory. Halide keeps it for later allocations, and takes its size from the buffer: the tensor
+ * may be larger than it was when the memory was allocated. */
+static int release(onnx2halide_session* session, halide_buffer_t* tensor, const onnx2halide_device_memory* memory) {
+    uint8_t width = 8; /* of units that divide the size, so that their number fits in 32 bits */
+    while (memory->bytes % width != 0) width /= 2;
+    halide_dimension_t units = {0, (int32_t)(memory->bytes / width), 1, 0};
+    halide_buffer_t allocated = *tensor;
+    allocated.type = (struct halide_type_t){halide_type_uint, (uint8_t)(width * 8), 1};
+    allocated.dimensions = memory->bytes > 0; /* see reserve */
+    allocated.dim = &units;
+    tensor->device = 0;
+    tensor->device_interface = NULL;
+    return halide_device_free(session, &allocated);
+}
+
 /* Ensures that a holder has enough device memory. Memory that is large enough keeps its contents. */
 static int reserve(onnx2halide_session* session, halide_buffer_t* tensor, onnx2halide_device_memory* memory) {
     const size_t bytes = onnx2halide_tensor_bytes(tensor);
     if (tensor->device && bytes <= memory->bytes) return 0;
     session->step = NULL; /* messages must not name the last kernel */
-    int status = tensor->device ? halide_device_free(session, tensor) : 0;
+    int status = tensor->device ? release(session, tensor, memory) : 0;
     halide_buffer_t room = *tensor;
     if (bytes == 0) room.dimensions = 0; /* one element, since devices do not allocate empty memory */
     if (status == 0) status = halide_device_malloc(session, &room, session->model->device());

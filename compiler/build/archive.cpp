@@ -39,7 +39,7 @@ std::string text_after_banner(const fs::path& file) {
 /// stands in for the output of `cc -E` as the cache's key, so that a program whose object is cached starts no compiler.
 /// Returns nullopt if the program may include other files: it was edited, or its compiler has flags of its own.
 std::optional<std::string> text_with_headers(const ArchiveJob& job) {
-    static const RE2 directive(R"((?m)^(.*(?:#|%:|\?\?=).*)$)"),
+    static const RE2 directive(R"((?m)^(.*(?:#|%:|\?\?).*|.*\\)$)"),
         known(R"re(#include (?:"([A-Za-z0-9_]+\.h)"|<std(?:def|int)\.h>))re"),
         other(R"(#(?:define|if|ifdef|ifndef|else|endif)\b[^\\?]*)"), file_name("include|embed");
     if (words_of_command(job.cc).size() != 1) return {};
@@ -129,7 +129,8 @@ void link_loadable(const ArchiveJob& job, std::vector<std::string> objects) {
     const std::string library = (job.folder / (job.name + ".so")).string();
     run_or_throw(with_arguments(ONNX2HALIDE_GENERATOR_COMPILER,
                                 {"-fuse-ld=mold", "-shared", "-Wl,-Bsymbolic", "-o", library}, objects,
-                                libraries_of_shared(job)));
+                                libraries_of_shared(job)),
+                 job.objects);  // mold fails in a working folder that was removed
 }
 
 void build_trial_library(const ArchiveJob& job, std::vector<std::string> objects) {

@@ -145,7 +145,7 @@ public:
         if (has_kind(build_.kinds, "schedule")) write("_schedules.cpp", schedules_text(job, build_.emit.model_file));
     }
 
-    /// Makes what remains, in up to `parallel` processes, and removes the temporary folder.
+    /// Makes what remains, the runtime in up to `parallel` processes, and removes the temporary folder.
     void finish(int parallel) {
         write(".h", emit_header(build_.program, build_.emit, build_.scratch_bytes));
         if (!build_.sources_only) {

@@ -79,9 +79,11 @@ private:
         at[2] = source.kept(output(0), role);
         Loops loops = loops_over(fmt::format("{}.update({})", source.name(output(0)), number), type, at);
         if (source.target().is_gpu()) {
-            // The loop along the places, a reduction's for Halide, stays innermost, inside each thread.
-            loops.extents.erase(loops.extents.begin() + 1);
-            loops.vars.erase(loops.vars.begin() + 1);
+            // Steps, whose places are computed, stay in order in each thread.
+            if (role == "step") {
+                loops.extents.erase(loops.extents.begin() + 1);
+                loops.vars.erase(loops.vars.begin() + 1);
+            }
             return schedule_loops(source, loops);
         }
         loops = nontrivial_loops(loops);

@@ -216,6 +216,10 @@ private:
         const auto vectors = [&](const std::string& width) {
             return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
         };
+        if (!conv_.loops.shares_inputs) {
+            source_.schedule("// A padded copy for one vector of channels, which stays in the nearest cache.");
+            return place(channels_.front(), vectors(tile_.lanes()));
+        }
         source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
                                      walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
         const auto run = input.extents[0].constant();

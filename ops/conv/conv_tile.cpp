@@ -16,7 +16,7 @@ namespace {
 
 /// Whether elements of so many pixels, so many bytes apart, conflict in the first-level cache: it holds 8 lines whose
 /// addresses are equal modulo 4 KB.
-bool crowd_level1(int64_t bytes_apart, int64_t pixels) {
+bool conflict_in_level1(int64_t bytes_apart, int64_t pixels) {
     constexpr int64_t line = cache_line_bytes, sets = 64, ways = 8;
     if (bytes_apart % line != 0) return false;
     return pixels > ways * sets / std::gcd(bytes_apart / line, sets);
@@ -24,14 +24,15 @@ bool crowd_level1(int64_t bytes_apart, int64_t pixels) {
 
 /// Whether the inputs and outputs of a depthwise tile of so many pixels evict each other from the first-level cache, if
 /// it reads so many rows at once.
-bool crowds_level1(const ConvLoops& loops, int64_t pixels, int64_t rows) {
-    return crowd_level1(loops.input_pixel_bytes / loops.column_stride, rows * loops.input_columns(pixels) + pixels);
+bool pixels_conflict(const ConvLoops& loops, int64_t pixels, int64_t rows) {
+    return conflict_in_level1(loops.input_pixel_bytes / loops.column_stride,
+                              rows * loops.input_columns(pixels) + pixels);
 }
 
 /// Whether the lines that a depthwise tile reads are gone before the next one reads the rest of them.
-bool crowds_level1(const ConvLoops& loops) {
+bool loses_parts_of_lines(const ConvLoops& loops) {
     return loops.is_depthwise() &&
-           crowds_level1(loops, std::min<int64_t>(depthwise_pixels, loops.width), loops.window_rows);
+           pixels_conflict(loops, std::min<int64_t>(depthwise_pixels, loops.width), loops.window_rows);
 }
 
 /// Whether a depthwise tile is a whole row, whose conditions at the edges are resolved at compile time.
@@ -47,7 +48,7 @@ int64_t depthwise_vectors(const ConvLoops& loops, int lanes, const Target& targe
     const int64_t of_line = std::max<int64_t>(1, cache_line_bytes / (lanes * info(loops.element).bytes)),
                   vectors = std::min(of_line, loops.channels / lanes);
     const bool fit = !is_tile_a_row(loops) || fit_in_registers(loops.width, vectors, target);
-    return crowds_level1(loops) && fit ? vectors : 1;
+    return loses_parts_of_lines(loops) && fit ? vectors : 1;
 }
 
 /// Whether a depthwise tile may have so many pixels. Unrolled taps read all rows at once, and share inputs in the
@@ -56,7 +57,7 @@ bool has_few_pixels(const ConvLoops& loops, int64_t pixels, int64_t vectors) {
     constexpr int64_t fewest = 2;
     if (pixels > depthwise_pixels) return false;
     if (pixels <= fewest || is_tile_a_row(loops) || !unrolls_taps(loops)) return true;
-    return pixels * vectors <= depthwise_pixels && !crowds_level1(loops, pixels, loops.window_rows);
+    return pixels * vectors <= depthwise_pixels && !pixels_conflict(loops, pixels, loops.window_rows);
 }
 
 /// Cycles of one product for each sum of a tile whose vectors hold several pixels. An input is permuted for each
@@ -86,7 +87,7 @@ double tile_cycles(const ConvLoops& loops, const ConvTile& tile, const Target& t
     double step = tile.pixels_of_vector > 1 ? shared_step_cycles(loops, tile, target)
                                             : step_cycles(target, sums, loads, multiply_adds);
     step = std::max(step, weight_cycles_of_step(loops, tile, target));
-    if (crowd_level1(loops.input_pixel_bytes, pixels)) step += pixels;
+    if (conflict_in_level1(loops.input_pixel_bytes, pixels)) step += pixels;
     // Sums of part of a group are stored and loaded again.
     const bool is_part = loops.whole_group && tile.vectors * tile.lanes < loops.channels;
     const double prologue_and_epilogue = loops.stores_sums ? sums + 4 : (is_part ? 4.5 : 1.5) * sums + 20;

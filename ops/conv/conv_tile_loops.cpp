@@ -57,6 +57,8 @@ void ConvTileLoops::explain() const {
         source_.schedule(
             has_vectors_of_groups()
                 ? "// A vector spans several groups, whose inputs are rotated for each product, group by group."
+            : tile_.vectors > 1
+                ? "// Pixels evict each other from the nearest cache: a tile reads whole cache lines of few of them."
                 : "// Each channel has inputs of its own: a tile is one vector wide, and its pixels share inputs.");
         if (walks_channels())
             source_.schedule("// The channels of a pixel come before the next pixel, in memory order.");

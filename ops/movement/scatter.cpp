@@ -34,7 +34,8 @@ constexpr ScatterFormula reductions[] = {
     {"max", "max({a}, {b})", "select(is_nan({a}), {a}, is_nan({b}), {b}, max({a}, {b}))", "{a} || {b}"},
 };
 
-/// A copy of data in which updates replace elements at computed indices, one after the other.
+/// A copy of data in which updates replace elements at computed indices: one after the other, or on a GPU, if there is
+/// no reduction, in any order.
 class ScatterNode : public MovementNode {
 public:
     explicit ScatterNode(const Node& node) : MovementNode(node) {
@@ -103,7 +104,8 @@ private:
         return at;
     }
 
-    /// Updates, two of which may write the same element, stay in order. Runs of their slices are the tasks.
+    /// On processors, updates, two of which may write the same element, stay in order. Runs of their slices are the
+    /// tasks.
     void schedule_update(KernelSource& source, const std::string& update) const {
         TensorType slice = out(0);
         for (size_t i = 0; i < first_whole_axis(); ++i) slice.shape[i] = 1;

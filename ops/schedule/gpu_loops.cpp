@@ -53,15 +53,24 @@ Loops in_order_of_blocks(const KernelSource& source, Loops loops) {
     return loops;
 }
 
-/// Dimensions of the grid, the longest first: CUDA limits all but the first to 65535 blocks.
-std::string longest_first(std::vector<std::pair<std::string, Dim>> blocks) {
-    const auto is_shorter = [](const auto& a, const auto& b) {
-        return a.second.constant().value_or(Dim::unbounded) < b.second.constant().value_or(Dim::unbounded);
+/// A dimension of the grid: a loop over blocks of so many iterations each.
+struct GridLoop {
+    std::string name;
+    Dim extent;
+    int64_t block;  // iterations of a block
+};
+
+/// Moves the longest dimension to the front: CUDA limits all but the first, the innermost loop, to 65535 blocks. Loops
+/// of open extents may be as long; of those, the one whose blocks have the fewest iterations.
+void put_longest_first(std::vector<GridLoop>& grid) {
+    static constexpr int64_t most_blocks = 65535;
+    const auto length = [](const GridLoop& loop) {
+        const auto extent = loop.extent.constant();
+        if (!extent) return std::pair<int64_t, int64_t>(most_blocks, -loop.block);
+        return std::pair<int64_t, int64_t>(ceil_div(*extent, loop.block), 0);
     };
-    std::iter_swap(blocks.begin(), std::max_element(blocks.begin(), blocks.end(), is_shorter));
-    std::vector<std::string> names;
-    for (const auto& [name, count] : blocks) names.push_back(name);
-    return fmt::format("{}", fmt::join(names, ", "));
+    const auto longest = std::ranges::max_element(grid, {}, length);
+    std::rotate(grid.begin(), longest, longest + 1);
 }
 
 class GpuLoops {
@@ -115,9 +124,9 @@ private:
                                           part(x, "block"), part(rows, "outer_block"), thread, outer_thread,
                                           source_.param("run_threads", run),
                                           source_.param("runs", threads_of_block / run)));
-        const std::string blocks = dimensions_of_grid(part(x, "block"), part(rows, "outer_block"));
-        append(directives_,
-               {fmt::format("gpu_blocks({})", blocks), fmt::format("gpu_threads({}, {})", thread, outer_thread)});
+        write_grid({part(x, "block"), loops_.extents[0], run * lanes_},
+                   {part(rows, "outer_block"), extent_of_rows(), threads_of_block / run});
+        directives_.push_back(fmt::format("gpu_threads({}, {})", thread, outer_thread));
     }
 
     /// The threads that compute a run of elements along the innermost loop.
@@ -127,22 +136,24 @@ private:
             std::min<int64_t>(longest_run, std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(1, width)))));
     }
 
-    /// The loops over blocks. The dimensions of a grid are few: loops are fused, but a reduction's with none.
-    std::string dimensions_of_grid(const std::string& block, const std::string& outer_block) {
-        const auto& extents = loops_.extents;
-        const Dim outer = product({extents.begin() + 1, extents.begin() + tiled_});
-        std::vector<std::pair<std::string, Dim>> blocks = {{block, extents[0]}};
-        if (source_.is_of_reduction(block) != source_.is_of_reduction(outer_block)) {
-            blocks.emplace_back(outer_block, outer);
-        } else {
-            directives_.push_back(fmt::format("fuse({0}, {1}, {0})", block, outer_block));
-            blocks[0].second *= outer;
+    Dim extent_of_rows() const { return product({loops_.extents.begin() + 1, loops_.extents.begin() + tiled_}); }
+
+    /// Makes a grid of the loops over blocks. Its dimensions are few: loops are fused, but a reduction's with none.
+    void write_grid(const GridLoop& block, const GridLoop& outer_block) {
+        std::vector<GridLoop> grid = {block, outer_block};
+        if (source_.is_of_reduction(block.name) == source_.is_of_reduction(outer_block.name)) {
+            directives_.push_back(fmt::format("fuse({0}, {1}, {0})", block.name, outer_block.name));
+            grid = {{block.name, block.extent * outer_block.extent, block.block * outer_block.block}};
         }
         const std::vector<std::string> apart(loops_.vars.begin() + tiled_, loops_.vars.end());
         if (!apart.empty())
-            blocks.emplace_back(fuse_all(source_, apart, "apart", directives_),
-                                product({extents.begin() + tiled_, extents.end()}));
-        return longest_first(std::move(blocks));
+            grid.push_back({fuse_all(source_, apart, "apart", directives_),
+                            product({loops_.extents.begin() + tiled_, loops_.extents.end()}), 1});
+        put_longest_first(grid);
+        std::vector<std::string> names;
+        for (const GridLoop& loop : grid) names.push_back(loop.name);
+        if (names.front() != block.name) directives_.push_back(reorder(names));
+        directives_.push_back(fmt::format("gpu_blocks({})", fmt::join(names, ", ")));
     }
 };
 
