@@ -101,6 +101,16 @@ def scattered(op: str, data: list, count: int, attributes: str = "") -> onnx.Mod
     return model
 
 
+def appended() -> onnx.ModelProto:
+    """Attention to a cache of 9 places, to the last of which keys and values are appended."""
+    return onnx.parser.parse_model(
+        """<ir_version: 10, opset_import: ["com.microsoft" : 1]> appended (
+            float[1,3,48] q, float[1,3,16] k, float[1,3,16] v, float[1,2,9,8] past_k, float[1,2,9,8] past_v)
+            => (float[1,3,48] y, float[1,2,9,8] next_k, float[1,2,9,8] next_v) <int32[1] last = {8}, int32 total = {9}> {
+            y, next_k, next_v = com.microsoft.GroupQueryAttention<num_heads = 6, kv_num_heads = 2>(q, k, v, past_k, past_v, last, total)
+        }""")
+
+
 MODELS = {
     "square": product([64, 64], [64, 64]),
     "columns beyond a tile": product([1, 12, 64, 64], [1, 12, 64, 65]),
@@ -157,6 +167,7 @@ MODELS = {
     "updates of open rows": scattered("ScatterND", [40, "w"], 20),
     "updates along an axis": scattered("ScatterElements", [50, 7, 3], 20, "<axis = 0>"),
     "updates that are added": scattered("ScatterElements", [50, 7], 20, '<axis = 0, reduction = "add">'),
+    "a cache": appended(),
     "integers": quantised(0),
     "integers around another zero": quantised(100),
 }
