@@ -18,6 +18,7 @@
 #include "compiler/build/process.h"
 #include "compiler/graph/error.h"
 #include "compiler/io/files.h"
+#include "compiler/io/memory.h"
 #include "compiler/io/sha256.h"
 #include "onnx2halide_paths.h"
 
@@ -119,6 +120,7 @@ public:
         for (KernelJob& job : jobs_) find_missing(job);
         report();
         const std::vector<Slice> slices = cut_slices();
+        if (!slices.empty()) return_freed_memory();  // for the processes that build them
         run_parallel(parallel_, slices.size(), [&](size_t i) { build_slice(slices[i]); });
         if (!slices.empty()) cache_.trim();
     }

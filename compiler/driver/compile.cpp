@@ -19,7 +19,6 @@
 #include "compiler/driver/transform.h"
 #include "compiler/driver/tuning_file.h"
 #include "compiler/infer/infer.h"
-#include "compiler/io/memory.h"
 #include "compiler/plan/plan.h"
 #include "onnx2halide_paths.h"
 #include "ops/names.h"
@@ -183,7 +182,6 @@ void build(std::vector<ModelJob>& jobs, const std::vector<Target>& targets, cons
         builds.push_back(plan_build(job, targets, options));
         owners.push_back(&job);
     });
-    return_freed_memory();  // the processes that build kernels need some
     build_programs(builds, options.parallel, options.progress);
     for (size_t i = 0; i < builds.size(); ++i) {
         ModelJob& job = *owners[i];
