@@ -23,23 +23,22 @@ bool conflict_in_level1(int64_t bytes_apart, int64_t pixels) {
 }
 
 /// Whether the inputs and outputs of a depthwise tile of so many pixels evict each other from the first-level cache, if
-/// it reads so many rows at once.
-bool pixels_conflict(const ConvLoops& loops, int64_t pixels, int64_t rows) {
+/// it reads all rows at once.
+bool pixels_conflict(const ConvLoops& loops, int64_t pixels) {
     return conflict_in_level1(loops.input_pixel_bytes / loops.column_stride,
-                              rows * loops.input_columns(pixels) + pixels);
+                              loops.window_rows * loops.input_columns(pixels) + pixels);
 }
 
 /// Whether the lines that a depthwise tile reads are gone before the next one reads the rest of them.
 bool loses_parts_of_lines(const ConvLoops& loops) {
-    return loops.is_depthwise() &&
-           pixels_conflict(loops, std::min<int64_t>(depthwise_pixels, loops.width), loops.window_rows);
+    return loops.is_depthwise() && pixels_conflict(loops, std::min<int64_t>(depthwise_pixels, loops.width));
 }
 
 /// Whether a depthwise tile is a whole row, whose conditions at the edges are resolved at compile time.
 bool is_tile_a_row(const ConvLoops& loops) { return !loops.open_width && loops.width <= depthwise_pixels; }
 
 /// Whether the sums and weights of a depthwise tile fit in registers; its inputs are operands in memory.
-bool fit_in_registers(int64_t pixels, int64_t vectors, const Target& target) {
+bool depthwise_sums_fit(int64_t pixels, int64_t vectors, const Target& target) {
     return (pixels + 1) * vectors <= target.vector_registers;
 }
 
@@ -47,7 +46,7 @@ bool fit_in_registers(int64_t pixels, int64_t vectors, const Target& target) {
 int64_t depthwise_vectors(const ConvLoops& loops, int lanes, const Target& target) {
     const int64_t of_line = std::max<int64_t>(1, cache_line_bytes / (lanes * info(loops.element).bytes)),
                   vectors = std::min(of_line, loops.channels / lanes);
-    const bool fit = !is_tile_a_row(loops) || fit_in_registers(loops.width, vectors, target);
+    const bool fit = !is_tile_a_row(loops) || depthwise_sums_fit(loops.width, vectors, target);
     return loses_parts_of_lines(loops) && fit ? vectors : 1;
 }
 
@@ -57,7 +56,7 @@ bool has_few_pixels(const ConvLoops& loops, int64_t pixels, int64_t vectors) {
     constexpr int64_t fewest = 2;
     if (pixels > depthwise_pixels) return false;
     if (pixels <= fewest || is_tile_a_row(loops) || !unrolls_taps(loops)) return true;
-    return pixels * vectors <= depthwise_pixels && !pixels_conflict(loops, pixels, loops.window_rows);
+    return pixels * vectors <= depthwise_pixels && !pixels_conflict(loops, pixels);
 }
 
 /// Cycles of one product for each sum of a tile whose vectors hold several pixels. An input is permuted for each
@@ -99,7 +98,7 @@ bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     const int pixels = tile.pixels * tile.tile_rows;
     if (loops.is_depthwise())
         return tile.vectors == depthwise_vectors(loops, tile.lanes, target) &&
-               has_few_pixels(loops, pixels, tile.vectors) && fit_in_registers(pixels, tile.vectors, target);
+               has_few_pixels(loops, pixels, tile.vectors) && depthwise_sums_fit(pixels, tile.vectors, target);
     // Rotated inputs are kept in registers.
     if (!loops.shares_inputs)
         return pixels <= depthwise_pixels && tile.vectors == 1 && target.fit_in_registers(2 * pixels, tile.vectors);

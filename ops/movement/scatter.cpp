@@ -142,13 +142,10 @@ private:
         // Halide does not bound the coordinates of several open loops that are fused.
         if (extents.empty() || (has_open && extents.size() > 1)) return;
         Directives directives = {"allow_race_conditions()"};
-        const std::string r = source.kept(output(0), updates_role);
-        std::string all = KernelSource::axis(r, 0);
-        for (size_t i = 1; i < extents.size(); ++i) {
-            const std::string both = source.rvar(i + 1 < extents.size() ? fmt::format("updates_{}", i + 1) : "updates");
-            directives.push_back(fmt::format("fuse({}, {}, {})", all, KernelSource::axis(r, i), both));
-            all = both;
-        }
+        std::vector<std::string> axes;
+        for (size_t i = 0; i < extents.size(); ++i)
+            axes.push_back(KernelSource::axis(source.kept(output(0), updates_role), i));
+        const std::string all = fuse_all(source, axes, "updates", directives);
         source.schedule(update, directives);
         loops.vars.push_back(all);
         loops.extents.push_back(product(extents));

@@ -80,7 +80,7 @@ std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops
                      std::vector<std::string>& directives) {
     std::string fused = loops.at(0);
     for (size_t i = 1; i < loops.size(); ++i) {
-        const std::string both = source.var(role);
+        const std::string both = source.is_of_reduction(fused) ? source.rvar(role) : source.var(role);
         directives.push_back(fmt::format("fuse({}, {}, {})", fused, loops[i], both));
         fused = both;
     }

@@ -41,7 +41,7 @@ constexpr int64_t elements_of_a_task = 1 << 12;
 /// Whether so many elements are worth dividing among threads; true if the number is unknown.
 bool is_parallel_work(const Dim& elements);
 /// Appends directives that fuse several loops, innermost first, into one named after `role`; a single loop keeps its
-/// name. Returns the name.
+/// name. Either all or none are of reductions. Returns the name.
 std::string fuse_all(KernelSource& source, const std::vector<std::string>& loops, const std::string& role,
                      std::vector<std::string>& directives);
 /// The number of iterations, as text, that make a task of a loop of `count`, where each computes so many elements.
