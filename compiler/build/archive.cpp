@@ -102,7 +102,7 @@ std::string build_weights(const ArchiveJob& job) {
 /// Writes a static library; the archive and its members are in job.objects. Uses LLVM's writer, through Halide, which
 /// maps the members into memory: ar reads and writes hundreds of megabytes of weights twice.
 void write_archive(const ArchiveJob& job, const std::vector<std::string>& members, const fs::path& archive) {
-    std::vector<std::string> command = {ONNX2HALIDE_GENERATORS_DIR "/halide_tool", "archive", job.target};
+    std::vector<std::string> command = {ONNX2HALIDE_GENERATORS_DIR "/static_library", job.target};
     // LLVM replaces each '%' in the path with a random character.
     if (fs::absolute(job.objects).string().find('%') != std::string::npos)
         command = {sibling_tool(job.cc, "ar"), "rcsD"};

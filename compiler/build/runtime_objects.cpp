@@ -31,13 +31,6 @@ std::string halide_runtime_target(const std::string& kernels_target) {
     return runtime.to_string();
 }
 
-/// Copies the runtime that was made when the compiler was built, or makes one.
-void build_halide_runtime(const std::string& target, const fs::path& object) {
-    const fs::path made = fmt::format(ONNX2HALIDE_GENERATORS_DIR "/runtime-{}.o", target);
-    if (fs::exists(made)) return write_file(object, read_text(made));
-    Halide::compile_standalone_runtime(object.string(), Halide::Target(target));
-}
-
 /// Further sources of the runtime for a GPU.
 std::vector<std::string_view> device_sources(const std::string& kernels_target) {
     const Halide::Target target(kernels_target);
@@ -82,7 +75,7 @@ void compile_runtime(const RuntimeJob& job, const std::string& halide_target, co
     std::vector<std::string> objects = {(job.objects / "runtime.halide.o").string()};
     for (const std::string_view source : sources)
         objects.push_back((job.objects / fmt::format("runtime.{}.o", source)).string());
-    build_halide_runtime(halide_target, objects.front());
+    Halide::compile_standalone_runtime(objects.front(), Halide::Target(halide_target));
     run_parallel(job.parallel, sources.size(), [&](size_t i) {
         run_c_compiler({job.cc, optimisation, runtime_folder() / sources[i], runtime_folder()},
                        {"-c", "-o", objects[i + 1]});
