@@ -17,8 +17,8 @@ public:
     void write() {
         if (tile_.waits_in_memory()) write_copy();
         Directives directives = {place_of_sums()};
-        // Lanes past the last channel are computed, but not stored.
-        if (tile_.rounds_channels_up())
+        // If channels are rounded up, lanes past the last one are computed, but not stored.
+        if (tile_.rounds_channels_up() || tile_.shifts_channels_twice())
             directives.push_back(fmt::format("bound_extent({}, {})", tile_.channels(), tile_.tile_channels()));
         if (tile_.shifts_pixels_twice())
             directives.push_back(fmt::format("bound_extent({}, {})", tile_.columns(), pixels()));

@@ -67,6 +67,7 @@ CASES = [
     Convolution(1, 8, (31, 45), (5, 5)),  # pixels share vectors
     Convolution(2, 4, (9, 100), (3, 3), batch=2),
     Convolution(96, 96, (2, 3)),
+    Convolution(256, 1024, (16, 16)),  # the last tile of channels overlaps the one before it, in several tasks
     Convolution(32, 32, (29, 21), (3, 3), group=32),
     Convolution(32, 32, (7, 5), (5, 5), group=32, batch=3),
     Convolution(12, 24, (11, 19), group=3),  # groups share vectors
