@@ -98,6 +98,11 @@ bool PackedConv::is_loop_over_taps(size_t, const Target& target) const {
     return !unrolls_neighbours(loops, choose_conv_tile(loops, target));
 }
 
+bool PackedConv::copies_input(const Target& target) const {
+    if (!has_input_func(target) || form_ == WeightForm::dots) return false;
+    return form_ != WeightForm::depthwise || gains_from_copy(loops_of_sums());
+}
+
 ConvLoops PackedConv::loops_of_sums() const {
     const Window window = this->window();
     const TensorType& result = out(0);
@@ -123,7 +128,8 @@ ConvLoops PackedConv::loops_of_sums() const {
     const Dim width = columns.output, height = window.size() > 1 ? window[window.size() - 2].output : Dim(1);
     loops.width = estimate(width), loops.open_width = !width.constant();
     loops.height = estimate(height), loops.open_height = !height.constant();
-    loops.input_pixel_bytes = columns.stride * (reads_planes() ? 1 : estimate(in(0).shape[1])) *
+    loops.input_pixel_bytes = columns.stride *
+                              (reads_planes() ? 1 : input(0)->pitch().value_or(estimate(in(0).shape[1]))) *
                               info(is_widened(in(0).element) ? in(0).element : loops.element).bytes;
     loops.column_stride = columns.stride, loops.column_span = columns.span();
     if (window.size() > 1) loops.window_rows = window[window.size() - 2].kernel;

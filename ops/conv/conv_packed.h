@@ -46,11 +46,8 @@ private:
     const Dim& block() const { return in(1).shape[in(1).rank() - (steps() > 1 ? 2 : 1)]; }
     /// Whether each lane of a vector of channels reads an input of its own for each product.
     bool has_own_inputs() const { return form_ == WeightForm::depthwise || form_ == WeightForm::rotated; }
-    /// Whether the padded input is copied. Depthwise sums use each element only a few times: a condition at the edges
-    /// costs less than a copy.
-    bool copies_input(const Target& target) const {
-        return has_input_func(target) && form_ != WeightForm::dots && form_ != WeightForm::depthwise;
-    }
+    /// Whether the padded input is copied.
+    bool copies_input(const Target& target) const;
     /// Whether the input is planar: one plane per channel.
     bool reads_planes() const { return in(0).is_row_major(); }
     /// The extents of the loops, without those of the copied input.

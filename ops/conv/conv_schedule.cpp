@@ -41,7 +41,7 @@ private:
     const std::string &c_, &x_;
     // Loops outside of a tile: over tiles in a strip, over tiles of channels, and over strips; each innermost first.
     std::vector<std::string> tiles_, channels_, strips_;
-    std::string task_, sums_at_;
+    std::string task_, sums_at_, copy_at_;
     Directives output_;  // of the output's Func
 
     std::string outer(const std::string& var) { return source_.var(var + "o"); }
@@ -164,7 +164,10 @@ private:
         append(output_, vectorised());
         parallelise(tasks);
         sums_at_ = walk_.products > 0 ? task_ : tiles_.front();
-        if (walk_.channels_outermost) task_ = planes.front();
+        if (conv_.loops.shares_inputs)
+            copy_at_ = walk_.channels_outermost ? planes.front() : task_;
+        else if (!conv_.input.vars.empty())
+            copy_at_ = walk_.channels_outermost ? task_ : channels_.front();
     }
 
     /// The loops within an output tile, innermost first.
@@ -217,18 +220,18 @@ private:
             return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
         };
         if (!conv_.loops.shares_inputs) {
-            source_.schedule("// A padded copy for one vector of channels, which stays in the nearest cache.");
-            return place(channels_.front(), vectors(tile_.lanes()));
+            source_.schedule("// A padded copy for one tile of channels, which stays in the nearest cache.");
+            return place(copy_at_, vectors(tile_.lanes()));
         }
         source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
                                      walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
         const auto run = input.extents[0].constant();
         int lanes = source_.target().lanes(conv_.loops.element);
-        if (run && *run * 2 <= lanes) return place(task_, unroll(input.vars[0]));
+        if (run && *run * 2 <= lanes) return place(copy_at_, unroll(input.vars[0]));
         // A vector that reaches past an edge is read element by element, which dominates in short runs.
         if (run && conv_.pads_runs)
             lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));
-        place(task_, vectors(source_.lanes(conv_.loops.element, lanes)));
+        place(copy_at_, vectors(source_.lanes(conv_.loops.element, lanes)));
     }
 };
 

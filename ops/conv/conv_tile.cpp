@@ -29,13 +29,14 @@ bool pixels_conflict(const ConvLoops& loops, int64_t pixels) {
                               loops.window_rows * loops.input_columns(pixels) + pixels);
 }
 
-/// Whether the lines that a depthwise tile reads are gone before the next one reads the rest of them.
-bool loses_parts_of_lines(const ConvLoops& loops) {
-    return loops.is_depthwise() && pixels_conflict(loops, std::min<int64_t>(depthwise_pixels, loops.width));
-}
-
 /// Whether a depthwise tile is a whole row, whose conditions at the edges are resolved at compile time.
 bool is_tile_a_row(const ConvLoops& loops) { return !loops.open_width && loops.width <= depthwise_pixels; }
+
+/// Whether the lines that a depthwise tile reads evict each other from the nearest cache before the next tile, of other
+/// channels or of the next row, reads them again.
+bool evicts_lines(const ConvLoops& loops) {
+    return loops.is_depthwise() && pixels_conflict(loops, std::min<int64_t>(depthwise_pixels, loops.width));
+}
 
 /// Whether the sums and weights of a depthwise tile fit in registers; its inputs are operands in memory.
 bool depthwise_sums_fit(int64_t pixels, int64_t vectors, const Target& target) {
@@ -47,16 +48,16 @@ int64_t depthwise_vectors(const ConvLoops& loops, int lanes, const Target& targe
     const int64_t of_line = std::max<int64_t>(1, cache_line_bytes / (lanes * info(loops.element).bytes)),
                   vectors = std::min(of_line, loops.channels / lanes);
     const bool fit = !is_tile_a_row(loops) || depthwise_sums_fit(loops.width, vectors, target);
-    return loses_parts_of_lines(loops) && fit ? vectors : 1;
+    return evicts_lines(loops) && fit ? vectors : 1;
 }
 
-/// Whether a depthwise tile may have so many pixels. Unrolled taps read all rows at once, and share inputs in the
-/// registers that the sums leave.
+/// Whether a depthwise tile may have so many pixels. Inputs share the registers that the sums leave, and unrolled taps
+/// read all rows at once.
 bool has_few_pixels(const ConvLoops& loops, int64_t pixels, int64_t vectors) {
     constexpr int64_t fewest = 2;
     if (pixels > depthwise_pixels) return false;
-    if (pixels <= fewest || is_tile_a_row(loops) || !unrolls_taps(loops)) return true;
-    return pixels * vectors <= depthwise_pixels && !pixels_conflict(loops, pixels);
+    if (pixels <= fewest || is_tile_a_row(loops)) return true;
+    return pixels * vectors <= depthwise_pixels && !(unrolls_taps(loops) && pixels_conflict(loops, pixels));
 }
 
 /// Cycles of one product for each sum of a tile whose vectors hold several pixels. An input is permuted for each
@@ -235,6 +236,11 @@ int64_t channel_tiles(const ConvLoops& loops, const ConvTile& tile) {
 
 bool unrolls_taps(const ConvLoops& loops) { return !loops.shares_inputs && loops.products <= 9; }
 
+bool gains_from_copy(const ConvLoops& loops) {
+    return evicts_lines(loops) && !unrolls_taps(loops) && !is_tile_a_row(loops) && !loops.open_width &&
+           !loops.open_height;
+}
+
 bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile) {
     return tile.pixels_of_vector > 1 && loops.neighbour_taps > 1;
 }
@@ -283,7 +289,10 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Ta
     // The tiles of a whole group are walked together.
     const int64_t tiles = channel_tiles(loops, tile), walked = loops.whole_group ? loops.groups : tiles;
     const int64_t cycles = tile.cycles * (tiles / walked);
-    const bool channels_outermost = loops.shares_inputs && loops.weight_elements > loops.input_elements && walked > 1;
+    // Each tile of channels of a depthwise convolution copies inputs of its own.
+    const bool copies_of_channels = loops.is_depthwise() && loops.input_row_elements > 0;
+    const bool reads_more_weights = loops.shares_inputs && loops.weight_elements > loops.input_elements;
+    const bool channels_outermost = (copies_of_channels || reads_more_weights) && walked > 1;
     const double all_cycles =
         static_cast<double>(cycles * tiles_across * ceil_div(length, step) * walked * loops.images);
     const bool is_open = by_rows ? loops.open_height : loops.open_width;
@@ -301,10 +310,11 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Ta
     const int64_t strip = best_strip(tiles_along, most, all_cycles, [&](int64_t tiles_of_strip) {
         const int64_t tasks = ceil_div(tiles_along, tiles_of_strip) * loops.images;
         const double task = static_cast<double>(cycles * tiles_across * tiles_of_strip) + task_overhead;
-        if (channels_outermost) return Tasks{tasks * walked, task};
         const int64_t rows = std::min(length, tiles_of_strip * step) + loops.halo_rows;
-        return Tasks{tasks, task * static_cast<double>(walked) +
-                                copy_cycles * static_cast<double>(loops.input_row_elements * rows)};
+        const double copy = copy_cycles * static_cast<double>(loops.input_row_elements * rows);
+        if (copies_of_channels) return Tasks{tasks * walked, task + copy / static_cast<double>(walked)};
+        if (channels_outermost) return Tasks{tasks * walked, task};
+        return Tasks{tasks, task * static_cast<double>(walked) + copy};
     });
     return {static_cast<int>(std::min(length, strip * step)), channels_outermost, true, strips_outermost};
 }

@@ -74,6 +74,10 @@ std::string register_text(const ConvTile& tile, const Target& target);
 /// Whether a depthwise kernel has few enough taps to unroll.
 bool unrolls_taps(const ConvLoops& loops);
 
+/// Whether a depthwise convolution gains from a padded copy of its input, in which no lines of the nearest cache evict
+/// each other. If few taps use each element, conditions at the edges and lines that are read again cost less.
+bool gains_from_copy(const ConvLoops& loops);
+
 /// Whether taps along x are unrolled, innermost: adjacent vectors of several pixels share permuted inputs.
 bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile);
 

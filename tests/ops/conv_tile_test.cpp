@@ -103,10 +103,14 @@ TEST_CASE("depthwise tiles read whole cache lines of few pixels if they evict ea
     // A whole row, if it fits in the registers.
     CHECK(tile(depthwise(512, 7), avx2) == std::pair{2, 7});
     CHECK(tile(depthwise(512, 8), avx2) == std::pair{1, 8});
-    // Taps that are not unrolled do not read all rows at once.
+    // Many taps read a copy, in which nothing conflicts.
     ConvLoops large = depthwise(512, 28);
     large.products = 25, large.window_rows = large.column_span = 5;
-    CHECK(tile(large, avx2) == std::pair{2, 7});
+    CHECK(tile(large, avx2) == std::pair{2, 4});
+    CHECK(gains_from_copy(large));
+    CHECK(!gains_from_copy(depthwise(512, 28)));
+    large.width = 7;
+    CHECK(!gains_from_copy(large));
 }
 
 TEST_CASE("tiles are buffered in whole rows or in equal parts of one") {

@@ -7,7 +7,8 @@ import numpy as np
 import onnx2halide
 import pytest
 from convolutions import error, model
-from onnx import numpy_helper
+from onnx import TensorProto, helper, numpy_helper
+from onnx2halide.references import OnnxRuntime
 from recipes import Recipe
 
 
@@ -67,6 +68,49 @@ IMAGES = [
 def test_few_channels(case):
     """Input channels fill the vectors of sums."""
     assert error(case) < 2e-6
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        direct(256, 256, *image, group=256, residual=True, target=target, **attributes)
+        for target, (image, attributes) in product(
+            TARGETS,
+            (
+                ((14, 14), {"kernel": (7, 7), "pads": (3,) * 4}),
+                ((13, 17), {"kernel": (5, 5), "pads": (2,) * 4, "batch": 2}),
+                ((29, 31), {"kernel": (5, 5), "pads": (2, 1, 0, 2), "strides": (2, 2)}),
+                ((100, 60), {"kernel": (5, 3), "pads": (4, 2, 4, 2), "dilations": (2, 2)}),
+                ((40, 9), {"kernel": (7, 7), "pads": (3,) * 4}),
+            ),
+        )
+    ],
+    ids=str,
+)
+def test_many_taps_of_conflicting_pixels(case):
+    """The taps of a depthwise convolution read a copy of a few channels."""
+    assert error(case) < 2e-6
+
+
+def test_conflicting_pixels_of_a_part():
+    """The input is part of the channels of a larger image, whose pixels are further apart."""
+    rng = np.random.default_rng(0)
+    weights = {"w": (1024, 8, 1, 1), "taps": (192, 1, 7, 7)}
+    tensors = [numpy_helper.from_array(rng.normal(size=shape).astype(np.float32) / 8, name) for name, shape in weights.items()]
+    tensors.append(numpy_helper.from_array(np.array([832, 192]), "channels"))
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["wide"]),
+        helper.make_node("Split", ["wide", "channels"], ["first", "second"], axis=1),
+        helper.make_node("Conv", ["second", "taps"], ["y"], pads=[3] * 4, group=192),
+        helper.make_node("Relu", ["first"], ["z"]),
+    ]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, 14, 14]) for name, channels in (("x", 8), ("y", 192), ("z", 832))]
+    graph = helper.make_graph(nodes, "part", ports[:1], ports[1:], tensors)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    inputs = {"x": rng.normal(size=(1, 8, 14, 14)).astype(np.float32)}
+    expected, results = OnnxRuntime(proto).run(inputs), onnx2halide.compile(proto, convolution="direct").run_by_name(inputs)
+    for name in ("y", "z"):
+        assert np.abs(results[name] - expected[name]).max() < 2e-6 * np.abs(expected[name]).max()
 
 
 @pytest.mark.parametrize(

@@ -387,3 +387,16 @@ def test_python_can_be_named(command, monkeypatch):
     assert (done.returncode, done.stderr) == (2, "/no/such/python cannot be started: No such file or directory; name a Python by --python or $ONNX2HALIDE_PYTHON\n")
     monkeypatch.delenv("ONNX2HALIDE_PYTHON")
     assert command("verify", "--python", "/no/python", "layer.onnx").stderr.startswith("/no/python cannot be started")
+
+
+@pytest.mark.parametrize("name", ["verify", "bench", "tune"])
+def test_crashed_compiler(command, tmp_path, monkeypatch, name):
+    """A crash of the compiler, which prints nothing, is named."""
+    compiler = tmp_path / "compiler"
+    compiler.write_text("#!/bin/sh\nkill -SEGV $$\n")
+    compiler.chmod(0o755)
+    words = [find_compiler(), name, "layer.onnx"]
+    monkeypatch.setenv("ONNX2HALIDE_COMPILER", str(compiler))
+    monkeypatch.setenv("ONNX2HALIDE_CACHE", str(tmp_path / "cache"))
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "layer.onnx: the compiler ended with status -11\n")

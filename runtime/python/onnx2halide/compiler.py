@@ -218,12 +218,16 @@ def _build(compiler, batch: list[tuple[str, Source]], options: Options, cache: p
                 results[key] = CompileError(messages[model.name])
     unexplained = [item for item in batch if item[0] not in results]
     if len(batch) == 1 and unexplained:
-        return {unexplained[0][0]: CompileError(f"{models[0].name}: the compiler ended with status {status}\n{printed}".strip())}
+        return {unexplained[0][0]: _crash(models[0], status, printed)}
     # One model has crashed the compiler: find it by bisection.
     for half in (unexplained[: len(unexplained) // 2], unexplained[len(unexplained) // 2 :]) if len(unexplained) > 1 else (unexplained,):
         if half:
             results |= _build(compiler, half, options, cache, jobs)
     return results
+
+
+def _crash(model: pathlib.Path, status: int, printed: str) -> CompileError:
+    return CompileError(f"{model.name}: the compiler ended with status {status}\n{printed}".strip())
 
 
 def run_compiler(command: list, folder: pathlib.Path) -> tuple[int, str]:
@@ -243,8 +247,12 @@ def run_compiler(command: list, folder: pathlib.Path) -> tuple[int, str]:
 def compile_into(folder: pathlib.Path, model: pathlib.Path, options: Options, further: list) -> dict:
     """Compiles a model into a folder, with `further` arguments, and returns the manifest. Passes on the compiler's warnings."""
     status, printed = run_compiler([find_compiler(), "compile", model, "-o", folder, *options.flags(), *further], folder)
+    if status == USAGE:
+        raise UsageError(printed.removesuffix(HELP_HINT).strip())
+    if status < 0 or (status != 0 and not printed.strip()):
+        raise _crash(model, status, printed)
     if status != 0:
-        raise (UsageError if status == USAGE else CompileError)(printed.removesuffix(HELP_HINT).strip())
+        raise CompileError(printed.strip())
     if printed:
         warnings.warn(printed.strip())
     return json.loads(next(folder.glob("*.json")).read_text())
