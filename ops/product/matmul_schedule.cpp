@@ -117,7 +117,8 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
     Directives stage = bounded(matmul, {place}, matmul.column, width);
     // The sums of the last columns start where a vector of packed B does.
     const auto columns = matmul.columns.constant();
-    if (columns && *columns % matmul.lanes != 0 && !matmul.panels.empty())
+    const bool is_packed = !matmul.panels.empty() || !matmul.weights.empty();
+    if (columns && *columns % matmul.lanes != 0 && is_packed)
         stage.push_back(fmt::format("align_bounds({}, {})", matmul.column, source.lanes(matmul.element, matmul.lanes)));
     source.schedule(matmul.sum, joined(stage, registers));
     Directives update = joined({reorder({matmul.at_once, matmul.column, matmul.row, matmul.step})}, registers);

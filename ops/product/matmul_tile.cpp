@@ -31,12 +31,16 @@ double wait_cycles(double additions) {
 
 /// The best tile with `least_rows` to `most_rows` rows.
 MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns, int least_rows,
-                       int most_rows) {
+                       int most_rows, bool may_cut_blocks = false) {
     // With an open number of columns, the last tile may be almost empty.
     const int64_t most_vectors = columns.constant() ? 4 : 2;
     const int lanes = target.lanes(sum), block = column_block(sum);
+    const auto cuts_blocks = [&](int vectors) {
+        const int width = vectors * lanes;
+        return width % block != 0 && block % width != 0;
+    };
     const auto cycles = [&](const MatmulTile& tile) {
-        constexpr double multiply_adds = 2;
+        constexpr double multiply_adds = 2, two_blocks_factor = 1.05;
         const double from_level2 = tile.vectors * target.vector_bytes / level2_rate;
         const bool is_whole = rows.constant() || floor_mod(rows, tile.rows).is(0);
         const int sums = tile.rows * tile.vectors;
@@ -44,12 +48,12 @@ MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, c
         constexpr double weights_of_open_rows = 0.05;
         const double step = step_cycles(target, sums, tile.rows + tile.vectors, multiply_adds, from_level2) +
                             wait_cycles(sums / multiply_adds) + (is_whole ? 0 : weights_of_open_rows * from_level2);
-        return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) * (is_whole ? 1 : cut_tile_factor) * step;
+        const double factor = (is_whole ? 1 : cut_tile_factor) * (cuts_blocks(tile.vectors) ? two_blocks_factor : 1);
+        return tiles(rows, tile.rows) * tiles(columns, tile.vectors * lanes) * factor * step;
     };
     MatmulTile best{least_rows, 1};
     for (int vectors = 1; vectors <= most_vectors; ++vectors) {
-        const int width = vectors * lanes;
-        if (width % block != 0 && block % width != 0) continue;
+        if (cuts_blocks(vectors) && !may_cut_blocks) continue;
         for (int count = most_rows; count >= least_rows; --count) {
             const MatmulTile tile{count, vectors};
             if (target.fit_in_registers(count * vectors, vectors) && cycles(tile) < cycles(best)) best = tile;
@@ -62,11 +66,12 @@ MatmulTile choose_tile(const Target& target, ElementType sum, const Dim& rows, c
 
 int column_block(ElementType sum) { return 64 / info(sum).bytes; }
 
-MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns) {
+MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns,
+                              bool may_cut_blocks) {
     // More rows gain nothing: their elements of A, at a large stride, evict each other from the nearest cache.
     constexpr int64_t most_rows = 8;
     return choose_tile(target, sum, rows, columns, 1,
-                       static_cast<int>(std::min(most_rows, rows.constant().value_or(most_rows))));
+                       static_cast<int>(std::min(most_rows, rows.constant().value_or(most_rows))), may_cut_blocks);
 }
 
 int choose_tile_vectors(const Target& target, ElementType sum, int rows, const Dim& columns) {

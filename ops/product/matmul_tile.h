@@ -15,9 +15,10 @@ struct MatmulTile {
 
 /// The tile that computes rows x columns in the fewest cycles, counting whole tiles at the edges. Accumulators, a row
 /// of B's vectors and elements of A fit in the registers, and a tile's columns are whole blocks or an integral fraction
-/// of one. If the number of rows is known only at run time, tiles whose rows divide it, as 7 divides `batch * 7`, need
-/// no remainder.
-MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns);
+/// of one, unless they may cut blocks, as those of constant B may. If the number of rows is known only at run time,
+/// tiles whose rows divide it, as 7 divides `batch * 7`, need no remainder.
+MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& rows, const Dim& columns,
+                              bool may_cut_blocks = false);
 
 /// The vectors of such a tile if it has so many rows.
 int choose_tile_vectors(const Target& target, ElementType sum, int rows, const Dim& columns);

@@ -87,7 +87,10 @@ int choose_strip(const MatmulLoops& matmul, const Tiling& tiling, const Target& 
 
 Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     Tiling tiling;
-    const MatmulTile tile = choose_matmul_tile(source.target(), matmul.element, matmul.rows, matmul.columns);
+    const bool may_cut_blocks = !matmul.weights.empty() && matmul.rows.constant() && matmul.columns.constant() &&
+                                matmul.element == ElementType::float32;
+    const MatmulTile tile =
+        choose_matmul_tile(source.target(), matmul.element, matmul.rows, matmul.columns, may_cut_blocks);
     tiling.tile = tile;
     tiling.columns = ceil_div(matmul.columns, tile.vectors * matmul.lanes);
     tiling.rows = ceil_div(matmul.rows, tile.rows);

@@ -99,6 +99,13 @@ TEST_CASE("of tiles with equally many sums, the one with fewer loads is chosen")
         CHECK(tile.rows == each.tile_rows);
         CHECK(tile.vectors == each.vectors);
     }
+    // Three vectors of columns that are no whole blocks, if they may cut one.
+    const Target avx2 = Target::parse("x86-64-linux-avx2-fma");
+    const auto vectors = [&](int64_t columns) { return choose_matmul_tile(avx2, float32, 196, columns, true).vectors; };
+    CHECK(choose_matmul_tile(avx2, float32, 196, 24).vectors == 2);
+    CHECK(vectors(24) == 3);
+    CHECK(vectors(32) == 2);
+    CHECK(vectors(768) == 2);
 }
 
 TEST_CASE("the form of a product") {

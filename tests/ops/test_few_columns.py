@@ -1,5 +1,6 @@
-"""Products of few rows with so few columns of weights that sums are added up in parts, against numpy: depths that are and are not
-multiples of the parts, elements of three types, and what follows in the same kernel."""
+"""Products with few columns of weights, against numpy: of so few rows that sums are added up in parts, with depths that are and are not
+multiples of the parts; of many rows, with columns that are and are not whole vectors and blocks of weights; elements of three types,
+and what follows in the same kernel."""
 
 import numpy as np
 import onnx
@@ -8,6 +9,7 @@ import pytest
 from make_models import model, node
 
 ROWS_DEPTHS_COLUMNS = [(1, 128, 24), (1, 256, 10), (1, 36, 16), (1, 127, 5), (1, 7, 3), (2, 64, 16), (3, 40, 2), (1, 30, 1), (1, 64, 33)]
+ROWS_DEPTHS_COLUMNS += [(50, 4, 4), (29, 64, 20), (40, 33, 24), (31, 64, 9), (33, 10, 40), (27, 16, 6)]
 TYPES = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE, "int32": onnx.TensorProto.INT32}
 
 
