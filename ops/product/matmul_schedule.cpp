@@ -113,12 +113,11 @@ Directives in_registers(const std::string& column, const std::string& row, const
 }
 
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
-                   const Directives& registers, const Directives& steps) {
+                   const Directives& registers, const Directives& steps, bool is_only_tile) {
     Directives stage = bounded(matmul, {place}, matmul.column, width);
     // The sums of the last columns start where a vector of packed B does.
     const auto columns = matmul.columns.constant();
-    const bool is_packed = !matmul.panels.empty() || !matmul.weights.empty();
-    if (columns && *columns % matmul.lanes != 0 && is_packed)
+    if (columns && *columns % matmul.lanes != 0 && (!matmul.panels.empty() || is_only_tile))
         stage.push_back(fmt::format("align_bounds({}, {})", matmul.column, source.lanes(matmul.element, matmul.lanes)));
     source.schedule(matmul.sum, joined(stage, registers));
     Directives update = joined({reorder({matmul.at_once, matmul.column, matmul.row, matmul.step})}, registers);

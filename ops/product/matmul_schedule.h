@@ -38,9 +38,11 @@ Loops batch_loops(const MatmulLoops& matmul);
 Directives in_registers(const std::string& column, const std::string& row, const std::string& vector);
 
 /// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` is the loop level at which they
-/// are computed, `steps` are directives for the loop over the reduction's steps.
+/// are computed, `steps` are directives for the loop over the reduction's steps. If it `is_only_tile` along the columns
+/// of constant B, its sums are whole vectors: Halide would store and load those of a part at different addresses.
+/// (Beside several tiles that tasks share out, it would not see that their extents are constant.)
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
-                   const Directives& registers, const Directives& steps = {});
+                   const Directives& registers, const Directives& steps = {}, bool is_only_tile = false);
 
 /// Schedules a single row, which reads B in place; `place` is the loop level at which its sums are computed.
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place);

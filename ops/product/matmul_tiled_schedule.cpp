@@ -244,7 +244,8 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     // Unrolled, which bits of a word a step takes is known at compile time.
     if (steps.empty() && matmul.steps_of_word > 1)
         steps = {fmt::format("unroll({}, {})", matmul.step, matmul.steps_of_word)};
-    schedule_sums(source, matmul, place, tiling.width, registers, steps);
+    const bool is_only_tile = !matmul.weights.empty() && tiling.columns.is(1);
+    schedule_sums(source, matmul, place, tiling.width, registers, steps, is_only_tile);
     schedule_single_row(source, matmul, place);
 }
 
