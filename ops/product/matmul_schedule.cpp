@@ -16,7 +16,7 @@ namespace onnx2halide {
 namespace {
 
 /// Work below which tasks cost more than they save.
-constexpr int64_t flops_of_a_task = 1 << 15, parallel_flops = 1 << 16;
+constexpr int64_t parallel_flops = 1 << 16;
 
 /// Elements of B's rows that are read at a time if B is read in order.
 constexpr int stretch = 1024;

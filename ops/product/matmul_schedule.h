@@ -31,6 +31,9 @@ struct MatmulLoops {
     int lanes = 1;              // of a vector of columns
 };
 
+/// Work that makes a task of a single tile worth its hand-over.
+constexpr int64_t flops_of_a_task = 1 << 15;
+
 /// Loops of the output other than columns and rows: those of a batch.
 Loops batch_loops(const MatmulLoops& matmul);
 

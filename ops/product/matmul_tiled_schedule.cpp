@@ -149,9 +149,13 @@ Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Til
 
     const bool are_whole = tiling.by_rows ? is_open || divides_rows : floor_mod(matmul.columns, width).is(0);
     const Dim elements = tiling.by_rows ? matmul.columns * tile.rows : matmul.rows * width;
+    // In tasks of several tiles Halide would not see that sums which are rounded to whole vectors have constant
+    // extents.
+    const auto columns = matmul.columns.constant();
+    const bool are_rounded = !matmul.panels.empty() && columns && *columns % matmul.lanes != 0 && !tiling.by_rows;
+    const Dim flops = are_rounded ? Dim(flops_of_a_task) : product({elements, matmul.depth, 2});
     const Directives tasks_of_tiles =
-        tasks(source, matmul, tiling.outer(), tiling.by_rows ? tiling.rows : tiling.columns,
-              product({elements, matmul.depth, 2}), are_whole);
+        tasks(source, matmul, tiling.outer(), tiling.by_rows ? tiling.rows : tiling.columns, flops, are_whole);
     Directives loops = joined(joined(nest, in_registers(x, y, tiling.vector)), tasks_of_tiles);
     // If an open number of rows is one, there are no tiles of rows to divide: those of columns are tasks then.
     const bool shares_columns =

@@ -30,3 +30,13 @@ def test_few_columns(kind, target):
         a = rng.integers(-9, 9, sizes[:2]).astype(kind)
         # Sums of small integers are exact in every order.
         np.testing.assert_array_equal(compiled.run([a])[0], 2 * (a @ weights), err_msg=str(sizes))
+
+
+@pytest.mark.parametrize("target", ["host", "x86-64-linux"])
+def test_tasks_of_computed_matrices(target):
+    """Tasks of several tiles, the last of which fills no vector, over a matrix that is packed at run time."""
+    rng = np.random.default_rng(4)
+    a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((16, 16), (16, 333)))
+    ports = [("a", TYPES["float32"], [*a.shape]), ("b", TYPES["float32"], [*b.shape])], [("y", TYPES["float32"], [16, 333])]
+    compiled = onnx2halide.compile(model([node("MatMul", "a b", "y")], *ports), target=target)
+    np.testing.assert_array_equal(compiled.run([a, b])[0], a @ b)
