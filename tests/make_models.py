@@ -62,6 +62,12 @@ def image(batch=1) -> ModelProto:
     return model(nodes, [("picture", FLOAT, [batch, 3, 56, 56])], [("features", FLOAT, [batch, 10])], weights)
 
 
+def copied_channels() -> ModelProto:
+    """A depthwise convolution of many taps whose pixels conflict in the nearest cache, so that tiles of channels are copied."""
+    taps = {"taps": _random(256, 1, 7, 7)}
+    return model([node("Conv", "picture taps", "features", pads=[3] * 4, group=256)], [("picture", FLOAT, [1, 256, 28, 28])], [("features", FLOAT, [1, 256, 28, 28])], taps)
+
+
 def packed() -> ModelProto:
     """y = -x, both of 4 bits, and the elements of y as float8."""
     nodes = [node("Cast", "x", "wide", to=FLOAT), node("Neg", "wide", "negative"), node("Cast", "negative", "y", to=TensorProto.INT4), node("Cast", "y", "small", to=TensorProto.FLOAT8E4M3FN)]

@@ -100,7 +100,7 @@ bool PackedConv::is_loop_over_taps(size_t, const Target& target) const {
 
 bool PackedConv::copies_input(const Target& target) const {
     if (!has_input_func(target) || form_ == WeightForm::dots) return false;
-    return form_ != WeightForm::depthwise || gains_from_copy(loops_of_sums());
+    return form_ != WeightForm::depthwise || gains_from_copy(loops_of_sums(), target);
 }
 
 ConvLoops PackedConv::loops_of_sums() const {

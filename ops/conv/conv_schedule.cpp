@@ -213,25 +213,25 @@ private:
     void place_input() {
         const Loops& input = conv_.input;
         if (input.vars.empty()) return;
-        const auto place = [&](const std::string& loop, const std::string& directive) {
-            source_.schedule(input.func, {compute_at(conv_.output.func, loop), directive});
+        const auto place = [&](const std::string& directive) {
+            source_.schedule(input.func, {compute_at(conv_.output.func, copy_at_), directive});
         };
         const auto vectors = [&](const std::string& width) {
             return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
         };
         if (!conv_.loops.shares_inputs) {
-            source_.schedule("// A padded copy for one tile of channels, which stays in the nearest cache.");
-            return place(copy_at_, vectors(tile_.lanes()));
+            source_.schedule("// A padded copy for one tile of channels, from which taps are read without conditions.");
+            return place(vectors(tile_.lanes()));
         }
         source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
                                      walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
         const auto run = input.extents[0].constant();
         int lanes = source_.target().lanes(conv_.loops.element);
-        if (run && *run * 2 <= lanes) return place(copy_at_, unroll(input.vars[0]));
+        if (run && *run * 2 <= lanes) return place(unroll(input.vars[0]));
         // A vector that reaches past an edge is read element by element, which dominates in short runs.
         if (run && conv_.pads_runs)
             lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));
-        place(copy_at_, vectors(source_.lanes(conv_.loops.element, lanes)));
+        place(vectors(source_.lanes(conv_.loops.element, lanes)));
     }
 };
 

@@ -51,13 +51,15 @@ int64_t depthwise_vectors(const ConvLoops& loops, int lanes, const Target& targe
     return evicts_lines(loops) && fit ? vectors : 1;
 }
 
-/// Whether a depthwise tile may have so many pixels. Inputs share the registers that the sums leave, and unrolled taps
-/// read all rows at once.
-bool has_few_pixels(const ConvLoops& loops, int64_t pixels, int64_t vectors) {
+/// Whether a depthwise tile may have so many pixels. Unrolled taps and those that read a copy share inputs in the
+/// registers that the sums leave; unrolled ones read all rows at once.
+bool has_few_pixels(const ConvLoops& loops, int64_t pixels, int64_t vectors, const Target& target) {
     constexpr int64_t fewest = 2;
     if (pixels > depthwise_pixels) return false;
     if (pixels <= fewest || is_tile_a_row(loops)) return true;
-    return pixels * vectors <= depthwise_pixels && !(unrolls_taps(loops) && pixels_conflict(loops, pixels));
+    const bool has_few_sums = pixels * vectors <= depthwise_pixels;
+    if (unrolls_taps(loops)) return has_few_sums && !pixels_conflict(loops, pixels);
+    return has_few_sums || !gains_from_copy(loops, target);
 }
 
 /// Cycles of one product for each sum of a tile whose vectors hold several pixels. An input is permuted for each
@@ -99,7 +101,7 @@ bool fits(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     const int pixels = tile.pixels * tile.tile_rows;
     if (loops.is_depthwise())
         return tile.vectors == depthwise_vectors(loops, tile.lanes, target) &&
-               has_few_pixels(loops, pixels, tile.vectors) && depthwise_sums_fit(pixels, tile.vectors, target);
+               has_few_pixels(loops, pixels, tile.vectors, target) && depthwise_sums_fit(pixels, tile.vectors, target);
     // Rotated inputs are kept in registers.
     if (!loops.shares_inputs)
         return pixels <= depthwise_pixels && tile.vectors == 1 && target.fit_in_registers(2 * pixels, tile.vectors);
@@ -236,9 +238,10 @@ int64_t channel_tiles(const ConvLoops& loops, const ConvTile& tile) {
 
 bool unrolls_taps(const ConvLoops& loops) { return !loops.shares_inputs && loops.products <= 9; }
 
-bool gains_from_copy(const ConvLoops& loops) {
-    return evicts_lines(loops) && !unrolls_taps(loops) && !is_tile_a_row(loops) && !loops.open_width &&
-           !loops.open_height;
+bool gains_from_copy(const ConvLoops& loops, const Target& target) {
+    if (!evicts_lines(loops) || unrolls_taps(loops) || is_tile_a_row(loops)) return false;
+    const int64_t copy_bytes = loops.input_elements / loops.images * cache_line_bytes / loops.channels;
+    return !loops.open_width && !loops.open_height && copy_bytes <= target.level2_bytes / 2;
 }
 
 bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile) {
@@ -289,15 +292,16 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Ta
     // The tiles of a whole group are walked together.
     const int64_t tiles = channel_tiles(loops, tile), walked = loops.whole_group ? loops.groups : tiles;
     const int64_t cycles = tile.cycles * (tiles / walked);
-    // Each tile of channels of a depthwise convolution copies inputs of its own.
-    const bool copies_of_channels = loops.is_depthwise() && loops.input_row_elements > 0;
-    const bool reads_more_weights = loops.shares_inputs && loops.weight_elements > loops.input_elements;
-    const bool channels_outermost = (copies_of_channels || reads_more_weights) && walked > 1;
+    // Each tile of channels of a depthwise convolution that copies its input is a task with a copy of its own.
+    const bool copies_channels = loops.is_depthwise() && loops.input_row_elements > 0;
+    const bool channels_outermost =
+        copies_channels || (loops.shares_inputs && loops.weight_elements > loops.input_elements && walked > 1);
     const double all_cycles =
         static_cast<double>(cycles * tiles_across * ceil_div(length, step) * walked * loops.images);
     const bool is_open = by_rows ? loops.open_height : loops.open_width;
     if (is_open) return {static_cast<int>(length), channels_outermost, true};
     if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
+    if (copies_channels) return {static_cast<int>(length), channels_outermost, true};
 
     if (const int64_t products = products_of_all_rows(loops, tile, target); channels_outermost && products > 0)
         return {static_cast<int>(length), channels_outermost, true, false, products};
@@ -310,11 +314,10 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Ta
     const int64_t strip = best_strip(tiles_along, most, all_cycles, [&](int64_t tiles_of_strip) {
         const int64_t tasks = ceil_div(tiles_along, tiles_of_strip) * loops.images;
         const double task = static_cast<double>(cycles * tiles_across * tiles_of_strip) + task_overhead;
-        const int64_t rows = std::min(length, tiles_of_strip * step) + loops.halo_rows;
-        const double copy = copy_cycles * static_cast<double>(loops.input_row_elements * rows);
-        if (copies_of_channels) return Tasks{tasks * walked, task + copy / static_cast<double>(walked)};
         if (channels_outermost) return Tasks{tasks * walked, task};
-        return Tasks{tasks, task * static_cast<double>(walked) + copy};
+        const int64_t rows = std::min(length, tiles_of_strip * step) + loops.halo_rows;
+        return Tasks{tasks, task * static_cast<double>(walked) +
+                                copy_cycles * static_cast<double>(loops.input_row_elements * rows)};
     });
     return {static_cast<int>(std::min(length, strip * step)), channels_outermost, true, strips_outermost};
 }

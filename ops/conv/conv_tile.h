@@ -35,7 +35,7 @@ struct ConvLoops {
     int64_t window_rows = 1, column_stride = 1, column_span = 1;  // of the kernel
     int64_t input_elements, weight_elements, output_elements;
 
-    /// Whether channels have inputs of their own, one each, which are read in place.
+    /// Whether channels have inputs of their own, one each.
     bool is_depthwise() const { return !shares_inputs && channels_of_vector_groups == 1; }
     /// The columns of the input that so many columns of the output read.
     int64_t input_columns(int64_t columns) const { return (columns - 1) * column_stride + column_span; }
@@ -74,9 +74,10 @@ std::string register_text(const ConvTile& tile, const Target& target);
 /// Whether a depthwise kernel has few enough taps to unroll.
 bool unrolls_taps(const ConvLoops& loops);
 
-/// Whether a depthwise convolution gains from a padded copy of its input, in which no lines of the nearest cache evict
-/// each other. If few taps use each element, conditions at the edges and lines that are read again cost less.
-bool gains_from_copy(const ConvLoops& loops);
+/// Whether a depthwise convolution gains from padded copies of an image, each of a tile of channels, in which no lines
+/// of the nearest cache evict each other. If few taps use each element, conditions at the edges and lines that are read
+/// again cost less; a copy too large for the second-level cache costs more.
+bool gains_from_copy(const ConvLoops& loops, const Target& target);
 
 /// Whether taps along x are unrolled, innermost: adjacent vectors of several pixels share permuted inputs.
 bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile);

@@ -57,9 +57,11 @@ void ConvTileLoops::explain() const {
         source_.schedule(
             has_vectors_of_groups()
                 ? "// A vector spans several groups, whose inputs are rotated for each product, group by group."
-            : tile_.vectors > 1
+            : tile_.vectors == 1
+                ? "// Each channel has inputs of its own: a tile is one vector wide, and its pixels share inputs."
+            : walks_channels()
                 ? "// Pixels evict each other from the nearest cache: a tile reads whole cache lines of few of them."
-                : "// Each channel has inputs of its own: a tile is one vector wide, and its pixels share inputs.");
+                : "// Pixels evict each other from the nearest cache: whole cache lines of them are copied.");
         if (walks_channels())
             source_.schedule("// The channels of a pixel come before the next pixel, in memory order.");
         if (loops.has_edges)

@@ -37,6 +37,7 @@ GRAPHS = {
     "small image": one("Conv", [256, 14, 14], [256, 7, 7], weights(256, 256, 3, 3), pads=[1] * 4, strides=[2, 2]),
     "depthwise": one("Conv", [32, 30, 30], [32, 30, 30], weights(32, 1, 3, 3), pads=[1] * 4, group=32),
     "depthwise of conflicting pixels": one("Conv", [512, 28, 28], [512, 28, 28], weights(512, 1, 3, 3), pads=[1] * 4, group=512),
+    "depthwise of many conflicting taps": one("Conv", [256, 28, 28], [256, 28, 28], weights(256, 1, 7, 7), pads=[3] * 4, group=256),
     "small groups": one("Conv", [32, 30, 30], [32, 30, 30], weights(32, 4, 3, 3), pads=[1] * 4, group=8),
     "open convolution": one("Conv", [8, "MODEL_H", "MODEL_W"], [16, "MODEL_I", "MODEL_J"], weights(16, 8, 3, 3), pads=[1] * 4, strides=[2, 2]),
     "transposed convolution": one("ConvTranspose", [16, 9, 9], [8, 18, 18], weights(16, 8, 2, 2), strides=[2, 2]),

@@ -107,10 +107,14 @@ TEST_CASE("depthwise tiles read whole cache lines of few pixels if they evict ea
     ConvLoops large = depthwise(512, 28);
     large.products = 25, large.window_rows = large.column_span = 5;
     CHECK(tile(large, avx2) == std::pair{2, 4});
-    CHECK(gains_from_copy(large));
-    CHECK(!gains_from_copy(depthwise(512, 28)));
-    large.width = 7;
-    CHECK(!gains_from_copy(large));
+    CHECK(gains_from_copy(large, avx2));
+    CHECK(!gains_from_copy(depthwise(512, 28), avx2));
+    large.input_elements = 512 * 300 * 300;  // too large to copy
+    CHECK(!gains_from_copy(large, avx2));
+    CHECK(tile(large, avx2) == std::pair{2, 7});
+    large = depthwise(512, 28);
+    large.products = 25, large.window_rows = large.column_span = 5, large.width = 7;
+    CHECK(!gains_from_copy(large, avx2));
 }
 
 TEST_CASE("tiles are buffered in whole rows or in equal parts of one") {

@@ -2,12 +2,13 @@
 
 from itertools import product
 
+import make_models
 import ml_dtypes  # noqa: F401, which makes bfloat16 a dtype of numpy
 import numpy as np
 import onnx2halide
 import pytest
 from convolutions import error, model
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 from onnx2halide.references import OnnxRuntime
 from recipes import Recipe
 
@@ -95,18 +96,15 @@ def test_many_taps_of_conflicting_pixels(case):
 def test_conflicting_pixels_of_a_part():
     """The input is part of the channels of a larger image, whose pixels are further apart."""
     rng = np.random.default_rng(0)
-    weights = {"w": (1024, 8, 1, 1), "taps": (192, 1, 7, 7)}
-    tensors = [numpy_helper.from_array(rng.normal(size=shape).astype(np.float32) / 8, name) for name, shape in weights.items()]
-    tensors.append(numpy_helper.from_array(np.array([832, 192]), "channels"))
+    weights = {name: (rng.normal(size=shape) / 8).astype(np.float32) for name, shape in (("w", (1024, 8, 1, 1)), ("taps", (192, 1, 7, 7)))}
     nodes = [
-        helper.make_node("Conv", ["x", "w"], ["wide"]),
-        helper.make_node("Split", ["wide", "channels"], ["first", "second"], axis=1),
-        helper.make_node("Conv", ["second", "taps"], ["y"], pads=[3] * 4, group=192),
-        helper.make_node("Relu", ["first"], ["z"]),
+        make_models.node("Conv", "x w", "wide"),
+        make_models.node("Split", "wide channels", "first second", axis=1),
+        make_models.node("Conv", "second taps", "y", pads=[3] * 4, group=192),
+        make_models.node("Relu", "first", "z"),
     ]
-    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, channels, 14, 14]) for name, channels in (("x", 8), ("y", 192), ("z", 832))]
-    graph = helper.make_graph(nodes, "part", ports[:1], ports[1:], tensors)
-    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    x, *ports = ((name, TensorProto.FLOAT, [1, channels, 14, 14]) for name, channels in (("x", 8), ("y", 192), ("z", 832)))
+    proto = make_models.model(nodes, [x], ports, weights | {"channels": np.array([832, 192])})
     inputs = {"x": rng.normal(size=(1, 8, 14, 14)).astype(np.float32)}
     expected, results = OnnxRuntime(proto).run(inputs), onnx2halide.compile(proto, convolution="direct").run_by_name(inputs)
     for name in ("y", "z"):
