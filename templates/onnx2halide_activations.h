@@ -37,8 +37,9 @@ inline Expr mish(Expr x) {
 }
 
 // A function that rises from 0 to 1 and is odd about (0, 1/2): 1/2 plus x times a quotient of polynomials in x^2, whose
-// coefficients are given in descending order. Beyond ±5.15 the function is 0 or 1 to within 1.5e-7. Negative results,
-// which are no larger, become 0. Two short polynomials and a division take less time than one long polynomial.
+// coefficients are given in descending order. At 5.15 the quotient exceeds 1/2 by 1e-7, more than the usual
+// rounding, so that the function, of which negative results become 0, is 0 below -5.15: x may be large there. Two short
+// polynomials and a division take less time than one long polynomial.
 inline Expr rise(Expr x, std::initializer_list<float> numerator, std::initializer_list<float> denominator) {
     Expr y = onnx::clip(x, -5.15f, 5.15f), square = y * y, p = 0.0f, q = 0.0f;
     for (float term : numerator) p = p * square + term;
@@ -49,16 +50,16 @@ inline Expr rise(Expr x, std::initializer_list<float> numerator, std::initialize
 // x times the cumulative normal distribution at x, which is within 4e-7 in float32.
 inline Expr gelu(Expr x) {
     if (x.type().bits() == 64) return 0.5f * x * (1 + onnx::erf(x * Expr(0.7071067811865476)));
-    return x * onnx::rise(x, {8.71379108e-6f, 4.8517345e-4f, 6.6039303e-3f, 6.4660926e-2f, 0.398940687f},
-                          {7.0584084e-7f, 1.75968021e-4f, 3.67623044e-3f, 4.63779149e-2f, 0.328724825f, 1.0f});
+    return x * onnx::rise(x, {5.52315369e-6f, 2.96796159e-4f, 5.40723185e-3f, 4.81127335e-2f, 0.398942112f},
+                          {4.77256581e-7f, 1.06114633e-4f, 2.60441486e-3f, 3.643961e-2f, 0.287263271f, 1.0f});
 }
 
 // The same with an approximation of the distribution: (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2.
 inline Expr gelu_tanh(Expr x) {
     if (x.type().bits() == 64)
         return 0.5f * x * (1 + onnx::tanh(Expr(0.7978845608028654) * (x + Expr(0.044715) * x * x * x)));
-    return x * onnx::rise(x, {5.22682185e-6f, 2.18819163e-4f, 4.05016261e-3f, 4.26354935e-2f, 0.398941007f},
-                          {4.75491048e-7f, 9.12128836e-5f, 1.7497609e-3f, 3.05558303e-2f, 0.274346498f, 1.0f});
+    return x * onnx::rise(x, {5.76398333e-6f, 2.68456877e-4f, 4.41924579e-3f, 4.81269203e-2f, 0.398941965f},
+                          {4.95662223e-7f, 1.06898541e-4f, 2.05984569e-3f, 3.37883947e-2f, 0.288115244f, 1.0f});
 }
 
 // Strict, because x times the numerator of the sigmoid, computed first, may overflow.
