@@ -102,6 +102,11 @@ Directives tasks(KernelSource& source, const MatmulLoops& matmul, const std::str
     return joined(directives, share_out(source, tiles, flops, are_whole));
 }
 
+bool ends_in_part_of_vector(const MatmulLoops& matmul) {
+    const auto columns = matmul.columns.constant();
+    return columns && *columns % matmul.lanes != 0;
+}
+
 Directives bounded(const MatmulLoops& matmul, Directives stage, const std::string& loop,
                    const std::string& iterations) {
     if (!matmul.columns.constant()) stage.push_back(fmt::format("bound_extent({}, {})", loop, iterations));
@@ -116,8 +121,7 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
                    const Directives& registers, const Directives& steps, bool is_only_tile) {
     Directives stage = bounded(matmul, {place}, matmul.column, width);
     // The sums of the last columns start where a vector of packed B does.
-    const auto columns = matmul.columns.constant();
-    if (columns && *columns % matmul.lanes != 0 && (!matmul.panels.empty() || is_only_tile))
+    if (ends_in_part_of_vector(matmul) && (!matmul.panels.empty() || is_only_tile))
         stage.push_back(fmt::format("align_bounds({}, {})", matmul.column, source.lanes(matmul.element, matmul.lanes)));
     source.schedule(matmul.sum, joined(stage, registers));
     Directives update = joined({reorder({matmul.at_once, matmul.column, matmul.row, matmul.step})}, registers);

@@ -34,6 +34,9 @@ struct MatmulLoops {
 /// Work that makes a task of a single tile worth its hand-over.
 constexpr int64_t flops_of_a_task = 1 << 15;
 
+/// Whether the last of a known number of columns fill no vector.
+bool ends_in_part_of_vector(const MatmulLoops& matmul);
+
 /// Loops of the output other than columns and rows: those of a batch.
 Loops batch_loops(const MatmulLoops& matmul);
 

@@ -87,6 +87,7 @@ int choose_strip(const MatmulLoops& matmul, const Tiling& tiling, const Target& 
 
 Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     Tiling tiling;
+    // Panels that are packed at run time and versions for open rows are of whole blocks; other types were not measured.
     const bool may_cut_blocks = !matmul.weights.empty() && matmul.rows.constant() && matmul.columns.constant() &&
                                 matmul.element == ElementType::float32;
     const MatmulTile tile =
@@ -151,8 +152,7 @@ Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Til
     const Dim elements = tiling.by_rows ? matmul.columns * tile.rows : matmul.rows * width;
     // In tasks of several tiles Halide would not see that sums which are rounded to whole vectors have constant
     // extents.
-    const auto columns = matmul.columns.constant();
-    const bool are_rounded = !matmul.panels.empty() && columns && *columns % matmul.lanes != 0 && !tiling.by_rows;
+    const bool are_rounded = !matmul.panels.empty() && ends_in_part_of_vector(matmul) && !tiling.by_rows;
     const Dim flops = are_rounded ? Dim(flops_of_a_task) : product({elements, matmul.depth, 2});
     const Directives tasks_of_tiles =
         tasks(source, matmul, tiling.outer(), tiling.by_rows ? tiling.rows : tiling.columns, flops, are_whole);

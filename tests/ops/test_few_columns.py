@@ -8,8 +8,10 @@ import onnx2halide
 import pytest
 from make_models import model, node
 
-ROWS_DEPTHS_COLUMNS = [(1, 128, 24), (1, 256, 10), (1, 36, 16), (1, 127, 5), (1, 7, 3), (2, 64, 16), (3, 40, 2), (1, 30, 1), (1, 64, 33)]
-ROWS_DEPTHS_COLUMNS += [(50, 4, 4), (29, 64, 20), (40, 33, 24), (31, 64, 9), (33, 10, 40), (27, 16, 6), (1, 512, 257)]
+ROWS_DEPTHS_COLUMNS = [
+    *[(1, 128, 24), (1, 256, 10), (1, 36, 16), (1, 127, 5), (1, 7, 3), (2, 64, 16), (3, 40, 2), (1, 30, 1), (1, 64, 33), (1, 512, 257)],
+    *[(50, 4, 4), (29, 64, 20), (40, 33, 24), (31, 64, 9), (33, 10, 40), (27, 16, 6)],
+]
 TYPES = {"float32": onnx.TensorProto.FLOAT, "float64": onnx.TensorProto.DOUBLE, "int32": onnx.TensorProto.INT32}
 
 
