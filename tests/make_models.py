@@ -68,6 +68,13 @@ def copied_channels() -> ModelProto:
     return model([node("Conv", "picture taps", "features", pads=[3] * 4, group=256)], [("picture", FLOAT, [1, 256, 28, 28])], [("features", FLOAT, [1, 256, 28, 28])], taps)
 
 
+def copied_strips() -> ModelProto:
+    """A convolution of strips of rows of several planes, whose padded copies are smaller at the edges, as taps outside of the input are left out."""
+    taps = {"taps": _random(32, 32, 3, 3, 3)}
+    shape = [1, 32, 8, 32, 32]
+    return model([node("Conv", "picture taps", "features", pads=[1] * 6)], [("picture", FLOAT, shape)], [("features", FLOAT, shape)], taps)
+
+
 def packed() -> ModelProto:
     """y = -x, both of 4 bits, and the elements of y as float8."""
     nodes = [node("Cast", "x", "wide", to=FLOAT), node("Neg", "wide", "negative"), node("Cast", "negative", "y", to=TensorProto.INT4), node("Cast", "y", "small", to=TensorProto.FLOAT8E4M3FN)]

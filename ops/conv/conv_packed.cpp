@@ -132,7 +132,11 @@ ConvLoops PackedConv::loops_of_sums() const {
                               (reads_planes() ? 1 : input(0)->pitch().value_or(estimate(in(0).shape[1]))) *
                               info(is_widened(in(0).element) ? in(0).element : loops.element).bytes;
     loops.column_stride = columns.stride, loops.column_span = columns.span();
-    if (window.size() > 1) loops.window_rows = window[window.size() - 2].kernel;
+    if (window.size() > 1) {
+        const WindowAxis& rows = window[window.size() - 2];
+        loops.window_rows = rows.kernel, loops.row_stride = rows.stride;
+    }
+    for (size_t i = 3; i <= window.size(); ++i) loops.plane_spans.push_back(window[window.size() - i].span());
     loops.input_elements = 1;
     for (size_t axis = 1; axis < in(0).rank(); ++axis) loops.input_elements *= estimate(in(0).shape[axis]);
     loops.input_elements *= loops.images;

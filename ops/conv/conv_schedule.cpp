@@ -42,6 +42,7 @@ private:
     // Loops outside of a tile: over tiles in a strip, over tiles of channels, and over strips; each innermost first.
     std::vector<std::string> tiles_, channels_, strips_;
     std::string task_, sums_at_, copy_at_;
+    std::string strip_;  // iterations of each of several strips; empty if there is one, or if they are open
     Directives output_;  // of the output's Func
 
     std::string outer(const std::string& var) { return source_.var(var + "o"); }
@@ -103,14 +104,14 @@ private:
     std::string split_strip(const std::string& var, int64_t extent, const char* role, const std::string& step) {
         if (walk_.strip >= extent) return "";
         strips_.push_back(source_.var("strip"));
-        const std::string iterations = source_.param(role, walk_.strip);
+        strip_ = source_.param(role, walk_.strip);
         if (step.empty()) {
-            split_loop(var, strips_.back(), iterations, "GuardWithIf");
+            split_loop(var, strips_.back(), strip_, "GuardWithIf");
             return "";
         }
-        const std::string strip = held(iterations, extent);
-        split_loop(var, strips_.back(), strip, "ShiftInwards");
-        return strip;
+        strip_ = held(strip_, extent);
+        split_loop(var, strips_.back(), strip_, "ShiftInwards");
+        return strip_;
     }
 
     /// Splits off strips of rows, each worth a task; their number is determined at run time.
@@ -210,11 +211,30 @@ private:
         return ceil_div(conv_.loops.channels, ordered_channels(conv_.loops, tile));
     }
 
+    /// Bounds the storage of a copy for one task. At the edges of the image, where taps are left out, less is copied:
+    /// without these bounds the copy would have no constant size, and runs would allocate it.
+    Directives bounds_of_copy() const {
+        const ConvLoops& loops = conv_.loops;
+        if (walk_.channels_outermost || loops.open_height || loops.open_width) return {};
+        Directives directives;
+        if (loops.has_strips_of_rows() && !strip_.empty()) {
+            const std::string stride = loops.row_stride == 1 ? "" : fmt::format(" * {}", loops.row_stride),
+                              halo = loops.halo_rows == 0 ? "" : fmt::format(" + {}", loops.halo_rows);
+            directives.push_back(bound_storage(tile_.rows(), strip_ + stride + halo));
+        }
+        for (size_t i = 0; i < loops.plane_spans.size(); ++i) {
+            const int64_t span = loops.plane_spans[i];
+            if (span > 1) directives.push_back(bound_storage(conv_.output.vars[3 + i], std::to_string(span)));
+        }
+        return directives;
+    }
+
     void place_input() {
         const Loops& input = conv_.input;
         if (input.vars.empty()) return;
         const auto place = [&](const std::string& directive) {
-            source_.schedule(input.func, {compute_at(conv_.output.func, copy_at_), directive});
+            source_.schedule(input.func,
+                             joined({compute_at(conv_.output.func, copy_at_), directive}, bounds_of_copy()));
         };
         const auto vectors = [&](const std::string& width) {
             return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);

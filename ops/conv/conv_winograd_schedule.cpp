@@ -297,11 +297,32 @@ private:
         return directives;
     }
 
+    /// The most rows of the input under so many consecutive tiles, which Halide does not see either.
+    std::string bound_rows() const {
+        const KernelAxis& kernel = loops_.kernel[rows];
+        const int64_t across = loops_.tiles_in_block_row();
+        const std::string further =
+            across == 1 ? fmt::format("({} - 1)", tiles_) : fmt::format("({} + {}) / {}", tiles_, across - 2, across);
+        return bound_storage(axes_.back().var,
+                             fmt::format("{} * {} + {}", further, kernel.outputs() * kernel.stride, kernel.inputs()));
+    }
+
+    /// Halide sees no constant number of planes where taps outside of a volume are left out; runs would allocate them.
+    Directives bound_planes() const {
+        Directives directives;
+        for (size_t i = 0; i < loops_.plane_spans.size(); ++i) {
+            const int64_t span = loops_.plane_spans[i];
+            if (span > 1) directives.push_back(bound_storage(planes_[i], std::to_string(span)));
+        }
+        return directives;
+    }
+
     void place_inputs() {
         const InputLoops loops = input_loops();
         const std::string tiles = func_(WinogradConv::tiles_role);
         Directives directives = joined(transform(loops, at(task_), places_), storage(loops.parts));
-        std::string at_inputs = at(task_);
+        append(directives, bound_planes());
+        Directives at_inputs = {at(task_)};
         // If the products with all channels' weights follow, copying and transforming some tiles' inputs is a task of
         // its own.
         if (loops_.is_open() || (walk_.channels_outermost && walk_.parallel)) {
@@ -309,14 +330,14 @@ private:
             directives.push_back(split(t_, to, tiles_, "GuardWithIf"));
             directives.push_back(parallel(to));
             // Neighbouring tiles that are interleaved share nearly all inputs of a block.
-            if (!is_dilated() && !loops_.is_open()) at_inputs = compute_at(tiles, to);
+            if (!is_dilated() && !loops_.is_open()) at_inputs = {compute_at(tiles, to), bound_rows()};
         }
         source_.schedule(tiles, directives);
         if (places_.size() == 2)
             source_.schedule(func_(WinogradConv::across_role),
                              transform(loops, compute_at(tiles, loops.channels), {places_[0], outputs_[1]}));
         source_.schedule("// A padded copy, from which tiles are read without conditions.");
-        directives = joined({at_inputs}, bound_channels());
+        directives = joined({at_inputs, bound_channels(), bound_planes()});
         // The pixels of a single channel are adjacent.
         directives.push_back(loops_.places_are_lanes()
                                  ? vectorise_inputs(output_.vars[1], INT64_MAX, "GuardWithIf")

@@ -46,6 +46,11 @@ int KernelAxis::parts() const {
     return phases() * static_cast<int>(ceil_div(taps_of_phase(), taps()));
 }
 
+int64_t KernelAxis::inputs() const {
+    const int64_t step = int64_t{stride} * dilation, last_part = tiled_parts() / phases() - 1;
+    return phases() + (last_part * taps() + places - 1) * step;
+}
+
 bool KernelAxis::has_transforms(int places) const {
     return taps_of_phase() > 1 &&
            std::find(winograd_places.begin(), winograd_places.end(), places) != winograd_places.end();
@@ -89,6 +94,7 @@ WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t input
     for (size_t i = 0; i < row_axis; ++i) {
         planes *= estimate(window[i].output);
         plane_taps *= window[i].kernel;
+        plane_spans.insert(plane_spans.begin(), window[i].span());
     }
     for (size_t i = row_axis; i < window.size(); ++i) {
         (i == row_axis ? height : width) = estimate(window[i].output);

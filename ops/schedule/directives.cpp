@@ -38,6 +38,10 @@ std::string compute_at(const std::string& func, const std::string& loop) {
     return fmt::format("compute_at({}, {})", func, loop);
 }
 
+std::string bound_storage(const std::string& var, const std::string& elements) {
+    return fmt::format("bound_storage({}, {})", var, elements);
+}
+
 std::string held(const std::string& param, int64_t most) { return fmt::format("std::min<int>({}, {})", param, most); }
 
 std::string smaller(const std::string& a, const std::string& b) { return fmt::format("std::min({}, {})", a, b); }

@@ -34,6 +34,9 @@ std::string parallel(const std::string& loop);
 
 std::string compute_at(const std::string& func, const std::string& loop);
 
+/// The most elements of a Func that are needed at once along a dimension, where Halide derives no constant.
+std::string bound_storage(const std::string& var, const std::string& elements);
+
 /// A parameter that users may set too high, clamped to `most`. (Halide's min of a GeneratorParam returns a dangling
 /// reference.)
 std::string held(const std::string& param, int64_t most);

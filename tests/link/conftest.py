@@ -5,7 +5,7 @@ import make_models
 import pytest
 from paths import COMPILER
 
-MODELS = {"layer": make_models.layer, "open_batch": lambda: make_models.layer("batch"), "image": make_models.image, "open_image": lambda: make_models.image("batch"), "copied_channels": make_models.copied_channels, "packed": make_models.packed, "boxes": make_models.boxes, "maps": make_models.maps, "words": make_models.words, "changing": make_models.changing}
+MODELS = {"layer": make_models.layer, "open_batch": lambda: make_models.layer("batch"), "image": make_models.image, "open_image": lambda: make_models.image("batch"), "copied_channels": make_models.copied_channels, "copied_strips": make_models.copied_strips, "packed": make_models.packed, "boxes": make_models.boxes, "maps": make_models.maps, "words": make_models.words, "changing": make_models.changing}
 
 
 @pytest.fixture(scope="session")

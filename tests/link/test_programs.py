@@ -98,10 +98,10 @@ def test_shared_library(tmp_path):
     assert np.allclose(y.ravel(), reference(make_models.layer(), x=X), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["image", "copied_channels"])
+@pytest.mark.parametrize("model, convolution", [("image", "auto"), ("copied_channels", "auto"), ("copied_strips", "direct"), ("copied_strips", "winograd")])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_run_allocates_nothing(compiled, tmp_path, threads, model):
-    program = link("allocations.c", [compiled(model, name="image")], tmp_path / "program", "gnu11")
+def test_a_run_allocates_nothing(compiled, tmp_path, threads, model, convolution):
+    program = link("allocations.c", [compiled(model, "--convolution", convolution, name="image")], tmp_path / "program", "gnu11")
     allocations, scratch = (int(word) for word in run(program, str(threads)).split() if word.isdigit())
     assert allocations == 0
     assert scratch > 0  # or the test proves nothing about scratch memory
