@@ -170,7 +170,7 @@ public:
 
         // A padded copy, from which tiles are read without conditions.
         conv2_input.compute_at(conv2_tiles, to)
-            .bound_storage(y, (tiles + 0) / 2 * 4 + 6)
+            .bound_storage(y, tiles / 2 * 4 + 6)
             .vectorize(c, lanes, TailStrategy::ShiftInwards);
     }
 

@@ -301,8 +301,9 @@ private:
     std::string bound_rows() const {
         const KernelAxis& kernel = loops_.kernel[rows];
         const int64_t across = loops_.tiles_in_block_row();
-        const std::string further =
-            across == 1 ? fmt::format("({} - 1)", tiles_) : fmt::format("({} + {}) / {}", tiles_, across - 2, across);
+        const std::string further = across == 1   ? fmt::format("({} - 1)", tiles_)
+                                    : across == 2 ? fmt::format("{} / 2", tiles_)
+                                                  : fmt::format("({} + {}) / {}", tiles_, across - 2, across);
         return bound_storage(axes_.back().var,
                              fmt::format("{} * {} + {}", further, kernel.outputs() * kernel.stride, kernel.inputs()));
     }
