@@ -151,26 +151,52 @@ private:
 
 /// The iterations of several loops: their number, and which of them this is.
 struct Iterations {
-    int64_t count = 1;
-    Expr current = 0;
+    Expr count = 1, current = 0;
 
-    void add(const Expr& iteration, int64_t iterations) {
-        current = current + iteration * static_cast<int>(count);
-        count *= iterations;
+    void add(const Expr& iteration, const Expr& iterations) {
+        current = simplify(current + iteration * count);
+        count = simplify(count * iterations);
     }
 };
 
-/// The lines that one of several tiles prefetches in each step: those of some streams or, of one stream, a part of its
-/// run. Shares are equal.
+/// The lines that one of several tiles prefetches in each step: those of some streams or, of each of these, a part of
+/// its run. Shares are equal.
 struct Share {
-    int64_t streams, lines;
+    int64_t streams, most_lines;
+    Expr lines, parts;  // lines of a run, at most `most_lines`, and into how many such parts a run is divided
 
-    Share(const Lines& all, int64_t tiles, bool may_divide_runs) {
-        const int64_t wanted = ceil_div(all.run * all.streams, tiles);
+    Share(const Lines& all, const Expr& tiles, bool may_divide_runs) {
+        const auto count = as_const_int(tiles);
+        if (!count && may_divide_runs) {
+            choose_at_run_time(all, tiles);
+            return;
+        }
+        const int64_t wanted = ceil_div(all.run * all.streams, count.value_or(1));
         streams = ceil_div(wanted, all.run);
-        lines = may_divide_runs ? std::min(wanted, all.run) : all.run;
+        most_lines = may_divide_runs ? std::min(wanted, all.run) : all.run;
         while (all.streams % streams != 0) ++streams;
-        while (all.run % lines != 0) ++lines;
+        while (all.run % most_lines != 0) ++most_lines;
+        set_lines(all.run, most_lines);
+    }
+
+private:
+    void set_lines(int64_t run, int64_t lines) {
+        this->lines = static_cast<int>(lines);
+        parts = static_cast<int>(run / lines);
+    }
+
+    /// All tiles ask for parts of all streams. Of a single tile that would be all lines: so many requests would be a
+    /// burden to the usual case of several tiles. It asks for half of them.
+    void choose_at_run_time(const Lines& all, const Expr& tiles) {
+        streams = all.streams;
+        most_lines = all.run % 2 == 0 ? all.run / 2 : all.run;
+        set_lines(all.run, most_lines);
+        for (int64_t fewer = most_lines - 1; fewer > 0; --fewer) {
+            if (all.run % fewer != 0) continue;
+            const Expr are_enough = tiles >= static_cast<int>(all.run / fewer);
+            lines = select(are_enough, static_cast<int>(fewer), lines);
+            parts = select(are_enough, static_cast<int>(all.run / fewer), parts);
+        }
     }
 };
 
@@ -223,24 +249,28 @@ class SpreadPrefetches : public IRMutator {
             const For* loop = loops_[--outer];
             const auto extent = known_extent(loop);
             are_counted &= extent.has_value();
-            steps.add(Variable::make(Int(32), loop->name) - loop->min, extent.value_or(1));
+            steps.add(Variable::make(Int(32), loop->name) - loop->min, static_cast<int>(extent.value_or(1)));
             first = substitute(loop->name, loop->min, first);
         }
         const Iterations tiles = repetitions(outer, first);
         const Share share(*lines, tiles.count, are_counted);
-        if (share.streams * share.lines > most_at_once) return {};
-        const auto parts = static_cast<int>(lines->run / share.lines),
-                   groups = static_cast<int>(lines->streams / share.streams);
+        if (share.streams * share.most_lines > most_at_once) return {};
+        const auto groups = static_cast<int>(lines->streams / share.streams),
+                   of_line = static_cast<int>(elements_of_line);
         // Further tiles repeat the last share.
-        const Expr tile = min(tiles.current, parts * groups - 1),
-                   stream = tile / parts * static_cast<int>(share.streams * lines->stride),
-                   step = tile % parts * static_cast<int>(steps.count) + steps.current,
-                   of_step = parts == 1 ? element : first + step * static_cast<int>(share.lines * elements_of_line);
+        const Expr tile = min(tiles.current, share.parts * groups - 1),
+                   stream = groups == 1 ? 0 : tile / share.parts * static_cast<int>(share.streams * lines->stride),
+                   part = groups == 1 ? tile : tile % share.parts,
+                   of_step = is_const_one(share.parts)
+                                 ? element
+                                 : first + (part * steps.count + steps.current) * (share.lines * of_line);
         std::vector<Stmt> prefetches;
         for (int64_t i = 0; i < share.streams; ++i) {
-            for (int64_t line = 0; line < share.lines; ++line) {
-                const auto offset = static_cast<int>(i * lines->stride + line * elements_of_line);
-                prefetches.push_back(prefetch(call, simplify(of_step + stream + offset)));
+            for (int64_t line = 0; line < share.most_lines; ++line) {
+                // Requests that this share does not need repeat its last one.
+                const Expr of_share = min(static_cast<int>(line), share.lines - 1) * of_line;
+                prefetches.push_back(
+                    prefetch(call, simplify(of_step + stream + static_cast<int>(i * lines->stride) + of_share)));
             }
         }
         return Block::make(prefetches);
@@ -268,14 +298,13 @@ class SpreadPrefetches : public IRMutator {
         while (outer > 0) {
             const For* loop = loops_[--outer];
             const Expr variable = Variable::make(Int(32), loop->name);
-            const auto extent = known_extent(loop);
-            if (!expr_uses_var(first, loop->name) && loop->for_type != ForType::Parallel && extent) {
-                iterations.add(variable - loop->min, *extent);
+            if (!expr_uses_var(first, loop->name) && loop->for_type != ForType::Parallel) {
+                iterations.add(variable - loop->min, loop->extent);
                 continue;
             }
             // Consecutive iterations of loops that were fused. A thread takes tasks in this order.
-            const int64_t quotient = Quotient::of(loop->name, first);
-            if (quotient > 0) iterations.add(variable % static_cast<int>(quotient), quotient);
+            const auto quotient = static_cast<int>(Quotient::of(loop->name, first));
+            if (quotient > 0) iterations.add(variable % quotient, quotient);
             break;
         }
         return iterations;

@@ -88,8 +88,11 @@ int choose_strip(const MatmulLoops& matmul, const Tiling& tiling, const Target& 
 Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     Tiling tiling;
     // Panels that are packed at run time and versions for open rows are of whole blocks; other types were not measured.
-    const bool may_cut_blocks = !matmul.weights.empty() && matmul.rows.constant() && matmul.columns.constant() &&
-                                matmul.element == ElementType::float32;
+    // Weights that come from far should come in order.
+    const auto weights = (matmul.columns * matmul.depth).constant();
+    const bool may_cut_blocks = !matmul.weights.empty() && matmul.rows.constant() && weights &&
+                                matmul.element == ElementType::float32 &&
+                                *weights * info(matmul.element).bytes <= source.target().level2_bytes;
     const MatmulTile tile =
         choose_matmul_tile(source.target(), matmul.element, matmul.rows, matmul.columns, may_cut_blocks);
     tiling.tile = tile;
