@@ -100,6 +100,9 @@ WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t input
         (i == row_axis ? height : width) = estimate(window[i].output);
         are_open[i - row_axis] = !window[i].output.constant();
     }
+    // Sound and other signals have more samples than images have rows. Short ones may have a kernel of their own.
+    constexpr int64_t usual_samples = 1 << 14;
+    if (window.size() == 1) height = estimate(window[0].output, usual_samples);
     rows_inside = share_inside(window[row_axis]);
 }
 

@@ -178,7 +178,11 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     // A signal is treated as one row.
     const bool is_row = loops.width == 1 && loops.kernel[1].kernel == 1;
     ConvLoops direct = sums_of_inputs(loops);
-    direct.products = loops.inputs * loops.plane_taps * loops.kernel[0].kernel * loops.kernel[1].kernel;
+    // Taps that are outside of the whole signal for every output are left out.
+    const KernelAxis& along = loops.kernel[0];
+    const int64_t reach = ceil_div(2 * loops.height * along.stride, int64_t{along.dilation}),
+                  taps = is_row ? std::min<int64_t>(along.kernel, reach) : along.kernel;
+    direct.products = loops.inputs * loops.plane_taps * taps * loops.kernel[1].kernel;
     direct.width = is_row ? loops.height : loops.width;
     direct.height = is_row ? 1 : loops.height;
     direct.input_pixel_bytes = loops.inputs * loops.groups * 4 * loops.kernel[is_row ? 0 : 1].stride;

@@ -6,14 +6,7 @@
 
 namespace onnx2halide {
 
-namespace {
-
-/// Typical heights and widths of images, and numbers of samples or frames of signals; strides make these smaller.
-constexpr int64_t usual = 512;
-
-}  // namespace
-
-int64_t estimate(const Dim& extent) {
+int64_t estimate(const Dim& extent, int64_t usual) {
     std::map<std::string, Dim> sizes;
     for (const std::string& symbol : extent.symbols()) sizes.emplace(symbol, usual);
     const int64_t size = extent.substitute(sizes).constant().value_or(usual),
@@ -24,7 +17,7 @@ int64_t estimate(const Dim& extent) {
 
 std::vector<int64_t> usual_extents(int64_t estimate) {
     std::vector<int64_t> extents;
-    for (const int64_t size : {224, 320, 416, 512, 640}) extents.push_back(ceil_div(estimate * size, usual));
+    for (const int64_t size : {224, 320, 416, 512, 640}) extents.push_back(ceil_div(estimate * size, usual_extent));
     return extents;
 }
 

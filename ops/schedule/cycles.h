@@ -10,8 +10,10 @@
 // What the estimates for schedules share: extents, and times in cycles of one core.
 namespace onnx2halide {
 
-/// An extent for estimates; for an open one, a typical size.
-int64_t estimate(const Dim& extent);
+/// Typical heights and widths of images, and numbers of frames or tokens of sequences.
+constexpr int64_t usual_extent = 512;
+/// An extent for estimates; for an open one, a typical size: that of dims of the model's inputs is `usual`.
+int64_t estimate(const Dim& extent, int64_t usual = usual_extent);
 /// What an open extent of this estimate is for images of the usual sizes.
 std::vector<int64_t> usual_extents(int64_t estimate);
 
