@@ -146,14 +146,16 @@ std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const 
 }
 
 std::string vectors_of_versions(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most) {
-    // With few rows, registers hold sums for more columns.
-    constexpr int few = 3;
     const std::string vectors = source.param("vectors", most);
-    const int wider =
-        matmul.columns.constant() ? choose_matmul_tile(target, matmul.element, few, matmul.columns).vectors : most;
-    if (wider <= most) return vectors;
-    return fmt::format("({} <= {} ? {} : {})", KernelSource::tile_size, few, source.param("vectors_of_few_rows", wider),
-                       vectors);
+    if (!matmul.columns.constant()) return vectors;
+    // With few rows, registers hold sums for more columns.
+    for (int few = 3; few > 0; --few) {
+        const int wider = choose_matmul_tile(target, matmul.element, few, matmul.columns).vectors;
+        if (wider > most)
+            return fmt::format("({} <= {} ? {} : {})", KernelSource::tile_size, few,
+                               source.param("vectors_of_few_rows", wider), vectors);
+    }
+    return vectors;
 }
 
 void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
