@@ -51,7 +51,7 @@ def prefetched_lines(stmt):
         repetitions = np.prod([len(loops[name]) for name in loops if name not in used and is_around(stmt, name)])
         for values in itertools.product(*(loops[name] for name in used)):
             scope = {f"v{number}": value for number, value in enumerate(values)}
-            lines[eval(code, {"min": min}, scope) // LINE] += int(repetitions)
+            lines[eval(code, {"min": min, "select": lambda condition, a, b: a if condition else b}, scope) // LINE] += int(repetitions)
     return lines
 
 
@@ -98,6 +98,24 @@ def test_lines_of_the_next_weights(onnx2halide, tmp_path, model, target, repetit
     assert min(lines) == first
     assert sorted(lines) == list(range(first, first + weights.size // LINE))
     assert sum(lines.values()) < repetitions * len(lines)
+
+
+def test_shares_of_an_open_number_of_tiles(onnx2halide, tmp_path):
+    """They are chosen at run time: two tiles or more ask for all lines, one for half of them, and none for more than that."""
+    (tmp_path / "m.onnx").write_bytes(product("rows", 256, 256).SerializeToString())
+    options = ("--target", f"x86-64-linux-{AVX2}", "--emit", "stmt")
+    assert onnx2halide("m.onnx", "-o", "out", *options).returncode == 0
+    (stmt,) = (path.read_text() for path in (tmp_path / "out").glob("*.stmt"))
+    call = re.search(r"halide_do_par_for\(.*, 0, \d+, ", stmt)[0]
+    versions = [version for version in re.split(r"^internal func ", stmt, flags=re.MULTILINE)[1:] if "llvm.prefetch" in version]
+    assert len(versions) == 4  # for six to three rows; fewer are bound by memory
+    panels = 256 * 256 // LINE
+    for version in versions:
+        tiles = re.search(r"for \([\w.$]+, 0, (t\d+)\)", version)[1]
+        for count in (1, 2, 3, 4, 11):
+            lines = prefetched_lines(re.sub(rf"\b{tiles}\b", str(count), version) + call)
+            assert len(lines) == (panels // 2 if count == 1 else panels)
+            assert sum(lines.values()) == count * panels // 2
 
 
 @pytest.mark.parametrize("columns", [96, 1000])
