@@ -201,9 +201,11 @@ void reduce_at_once(KernelSource& source, const RowLoops& rows, const std::strin
 /// that aliases a preceding store to the same page offset of another row, and stall.
 bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const Loops& inside, const Loops& outside,
                         const FusedLoop& place) {
-    const auto count = outside.extents[0].constant(), length = rows.length.constant();
+    const Dim& count = outside.extents[0];
+    const auto length = rows.length.constant();
     const int lanes = source.target().lanes(rows.numbers.element);
-    if (lanes < rows_at_once || !count || *count < rows_at_once || !length || *length < lanes) return false;
+    if (lanes < rows_at_once || count.constant().value_or(rows_at_once) < rows_at_once || !length || *length < lanes)
+        return false;
     const auto& numbers = rows.numbers.vars;
     const bool are_numbered = std::find(numbers.begin(), numbers.end(), outside.vars[0]) != numbers.end();
     const int64_t bytes = *length * info(rows.numbers.element).bytes;
@@ -217,6 +219,9 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
     const bool are_at_once = takes_rows_at_once(source, rows, inside, outside, fused);
     const std::string &x = fused.var, &row = outside.vars[0];
     const int width = filled(fused.extent, source.target().lanes(rows.numbers.element));
+    // Fewer rows, of a number known only at run time, are computed one by one.
+    const bool has_versions = are_at_once && !outside.extents[0].constant();
+    const std::string at_once = are_at_once ? source.param("rows_at_once", rows_at_once) : "";
     Directives vectors = fused.directives;
     vectors.push_back(fmt::format("vectorize({}, {}, {})", x, width, tail_strategy(fused.extent, width, true)));
     Loops around = outside;
@@ -224,14 +229,22 @@ void schedule_along(KernelSource& source, const RowLoops& rows, const Loops& ins
     if (are_at_once) {
         around.vars[0] = source.var(row + "_tile");
         around.extents[0] = ceil_div(outside.extents[0], rows_at_once);
-        directives.push_back(shifted_split(row, around.vars[0], source.param("rows_at_once", rows_at_once)));
+        directives.push_back(shifted_split(row, around.vars[0], has_versions ? KernelSource::tile_size : at_once));
         order.push_back(row);
         vectors = joined(vectors, {reorder({row, x}), unroll(row)});
     }
     order = joined(order, around.vars);
-    source.schedule(rows.output.func, joined(joined(directives, {reorder(order)}), vectors));
     const RowTasks tasks = tasks_of_rows(source, rows, around, are_at_once ? rows_at_once : 1);
-    if (!tasks.directives.empty()) source.schedule(rows.output.func, tasks.directives);
+    const Directives nest = joined({directives, {reorder(order)}, vectors});
+    if (has_versions) {
+        source.schedule_versions(
+            rows.output.func,
+            fmt::format("onnx::tile_versions({}, {}, 1, 0.25)", source.dim(outside.extents[0]), at_once),
+            joined(nest, tasks.directives));
+    } else {
+        source.schedule(rows.output.func, nest);
+        if (!tasks.directives.empty()) source.schedule(rows.output.func, tasks.directives);
+    }
     const std::string place = compute_at(rows.output.func, tasks.row);
     for (const auto& [func, kind] : rows.stages) {
         directives = {place};
