@@ -117,6 +117,16 @@ void check_kernel_extent(int64_t extent) {
         throw CompileError("kernel_shape has the value {}, expected 1 to {}", extent, Dim::unbounded);
 }
 
+std::optional<std::vector<int64_t>> plane_spans(const Window& window) {
+    std::vector<int64_t> spans;
+    for (size_t i = 3; i <= window.size(); ++i) {
+        const WindowAxis& axis = window[window.size() - i];
+        if (!axis.output.constant()) return std::nullopt;
+        spans.push_back(axis.span());
+    }
+    return spans;
+}
+
 Window read_window(const Node& node, const std::vector<Dim>& input, const std::vector<int64_t>& kernel,
                    Rounding rounding) {
     if (input.size() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", input.size());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ private:
 
 /// The axes of a window, in ONNX's order.
 using Window = std::vector<WindowAxis>;
+
+/// Planes of the input, from the first to the last under one plane of the output, along each axis outside of rows,
+/// innermost first; nullopt if the number of planes is known only at run time.
+std::optional<std::vector<int64_t>> plane_spans(const Window& window);
 
 enum class Rounding { down, up };
 

@@ -62,7 +62,7 @@ private:
 };
 
 /// The cache lines that an iteration of a loop reads of a buffer: `streams` runs of `run` adjacent lines, which start
-/// `stride` elements apart. Each is read so many times, if that is known.
+/// `stride` elements apart. Each of its vectors is read so many times, if that is known.
 struct Lines {
     int64_t streams = 1, stride = 0, run = 1;
     std::optional<int64_t> uses;
@@ -190,8 +190,8 @@ private:
         parts = static_cast<int>(run / lines);
     }
 
-    /// All tiles ask for parts of all streams. Of a single tile that would be all lines: so many requests would be a
-    /// burden to the usual case of several tiles. It asks for half of them.
+    /// All tiles ask for parts of all streams. A single tile would need requests for all lines, which would be a burden
+    /// to the usual case of several tiles: each has requests for half of a run, if that is even.
     void choose_at_run_time(const Lines& all, const Expr& tiles) {
         streams = all.streams;
         most_lines = all.run % 2 == 0 ? all.run / 2 : all.run;
@@ -258,7 +258,7 @@ class SpreadPrefetches : public IRMutator {
             first = substitute(loop->name, loop->min, first);
         }
         const Iterations tiles = repetitions(outer, first);
-        // Of versions for several numbers of rows, those for few of them are bound by memory: see hides_next_weights.
+        // Versions of a kernel for one or two rows are bound by memory anyway, and have one tile.
         constexpr int64_t few_uses = 2;
         if (!as_const_int(tiles.count) && lines->uses.value_or(few_uses + 1) <= few_uses) return {};
         const Share share(*lines, tiles.count, are_counted);
@@ -272,13 +272,17 @@ class SpreadPrefetches : public IRMutator {
                    of_step = is_const_one(share.parts)
                                  ? element
                                  : first + (part * steps.count + steps.current) * (share.lines * of_line);
+        return requests(call, share, of_step + stream, static_cast<int>(lines->stride), of_line);
+    }
+
+    /// The prefetches of a share that starts at an element; streams and lines are so many elements apart. Their number
+    /// is that of the largest share: those that this one does not need repeat its last one.
+    static Stmt requests(const Call* call, const Share& share, const Expr& first, int stream_stride, int of_line) {
         std::vector<Stmt> prefetches;
-        for (int64_t i = 0; i < share.streams; ++i) {
-            for (int64_t line = 0; line < share.most_lines; ++line) {
-                // Requests that this share does not need repeat its last one.
-                const Expr of_share = min(static_cast<int>(line), share.lines - 1) * of_line;
-                prefetches.push_back(
-                    prefetch(call, simplify(of_step + stream + static_cast<int>(i * lines->stride) + of_share)));
+        for (int stream = 0; stream < share.streams; ++stream) {
+            for (int line = 0; line < share.most_lines; ++line) {
+                const Expr of_share = min(line, share.lines - 1) * of_line;
+                prefetches.push_back(prefetch(call, simplify(first + stream * stream_stride + of_share)));
             }
         }
         return Block::make(prefetches);

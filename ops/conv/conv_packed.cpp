@@ -136,7 +136,7 @@ ConvLoops PackedConv::loops_of_sums() const {
         const WindowAxis& rows = window[window.size() - 2];
         loops.window_rows = rows.kernel, loops.row_stride = rows.stride;
     }
-    for (size_t i = 3; i <= window.size(); ++i) loops.plane_spans.push_back(window[window.size() - i].span());
+    loops.plane_spans = plane_spans(window);
     loops.input_elements = 1;
     for (size_t axis = 1; axis < in(0).rank(); ++axis) loops.input_elements *= estimate(in(0).shape[axis]);
     loops.input_elements *= loops.images;

@@ -215,18 +215,15 @@ private:
     /// without these bounds the copy would have no constant size, and runs would allocate it.
     Directives bounds_of_copy() const {
         const ConvLoops& loops = conv_.loops;
-        if (walk_.channels_outermost || loops.open_height || loops.open_width) return {};
+        if (walk_.channels_outermost || loops.open_height || loops.open_width || !loops.plane_spans) return {};
         Directives directives;
         if (loops.has_strips_of_rows() && !strip_.empty()) {
             const std::string stride = loops.row_stride == 1 ? "" : fmt::format(" * {}", loops.row_stride),
                               halo = loops.halo_rows == 0 ? "" : fmt::format(" + {}", loops.halo_rows);
             directives.push_back(bound_storage(tile_.rows(), strip_ + stride + halo));
         }
-        for (size_t i = 0; i < loops.plane_spans.size(); ++i) {
-            const int64_t span = loops.plane_spans[i];
-            if (span > 1) directives.push_back(bound_storage(conv_.output.vars[3 + i], std::to_string(span)));
-        }
-        return directives;
+        if (loops.plane_spans->empty()) return directives;
+        return joined(directives, bound_storage(std::span(conv_.output.vars).subspan(3), *loops.plane_spans));
     }
 
     void place_input() {
@@ -245,6 +242,7 @@ private:
         }
         source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
                                      walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
+        if (!bounds_of_copy().empty()) source_.schedule("// Its size is bounded by a constant: no run allocates it.");
         const auto run = input.extents[0].constant();
         int lanes = source_.target().lanes(conv_.loops.element);
         if (run && *run * 2 <= lanes) return place(unroll(input.vars[0]));

@@ -297,7 +297,7 @@ private:
         return directives;
     }
 
-    /// The most rows of the input under so many consecutive tiles, which Halide does not see either.
+    /// The most rows of the input under so many consecutive tiles, of which Halide sees no constant number.
     std::string bound_rows() const {
         const KernelAxis& kernel = loops_.kernel[rows];
         const int64_t across = loops_.tiles_in_block_row();
@@ -310,12 +310,7 @@ private:
 
     /// Halide sees no constant number of planes where taps outside of a volume are left out; runs would allocate them.
     Directives bound_planes() const {
-        Directives directives;
-        for (size_t i = 0; i < loops_.plane_spans.size(); ++i) {
-            const int64_t span = loops_.plane_spans[i];
-            if (span > 1) directives.push_back(bound_storage(planes_[i], std::to_string(span)));
-        }
-        return directives;
+        return loops_.plane_spans ? bound_storage(planes_, *loops_.plane_spans) : Directives{};
     }
 
     void place_inputs() {

@@ -89,20 +89,21 @@ bool has_winograd(const Window& window, int64_t groups, int64_t channels) {
 }
 
 WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t inputs, int64_t channels)
-    : inputs(inputs), channels(channels), kernel(tiled_kernel(window, {1, 1})), groups(groups) {
+    : inputs(inputs), channels(channels), kernel(tiled_kernel(window, {1, 1})),
+      plane_spans(onnx2halide::plane_spans(window)), groups(groups) {
     const size_t row_axis = plane_axes(window.size());
     for (size_t i = 0; i < row_axis; ++i) {
         planes *= estimate(window[i].output);
         plane_taps *= window[i].kernel;
-        plane_spans.insert(plane_spans.begin(), window[i].span());
-    }
-    for (size_t i = row_axis; i < window.size(); ++i) {
-        (i == row_axis ? height : width) = estimate(window[i].output);
-        are_open[i - row_axis] = !window[i].output.constant();
     }
     // Sound and other signals have more samples than images have rows. Short ones may have a kernel of their own.
     constexpr int64_t usual_samples = 1 << 14;
-    if (window.size() == 1) height = estimate(window[0].output, usual_samples);
+    const bool is_signal = window.size() == 1;
+    for (size_t i = row_axis; i < window.size(); ++i) {
+        (i == row_axis ? height : width) = estimate(window[i].output, is_signal ? usual_samples : usual_extent);
+        are_open[i - row_axis] = !window[i].output.constant();
+    }
+    if (is_signal) padding = estimate(window[0].pad_begin) + estimate(window[0].pad_end);
     rows_inside = share_inside(window[row_axis]);
 }
 

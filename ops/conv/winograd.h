@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "ops/schedule/target.h"
 #include "ops/window.h"
@@ -79,10 +81,11 @@ struct WinogradLoops {
     int64_t height = 1, width = 1;       // of the output; an estimate if open
     TiledKernel kernel;                  // without places until they are chosen
     int64_t planes = 1, plane_taps = 1;  // of the output and of the kernel, along the other axes of a volume
-    std::vector<int64_t> plane_spans;    // from the first to the last tap along each of those axes, innermost first
+    std::optional<std::vector<int64_t>> plane_spans;  // see there
     int64_t groups;
     int64_t images = 1;                             // the batch
     std::array<bool, 2> are_open = {false, false};  // whether the height, and the width, are known only at run time
+    int64_t padding = 0;                            // of a signal, on both sides
     double rows_inside = 1.0;  // the share of all outputs' taps that are between an image's first and last rows
 
     /// The loops for one image.

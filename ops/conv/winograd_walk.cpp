@@ -180,7 +180,9 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     ConvLoops direct = sums_of_inputs(loops);
     // Taps that are outside of the whole signal for every output are left out.
     const KernelAxis& along = loops.kernel[0];
-    const int64_t reach = ceil_div(2 * loops.height * along.stride, int64_t{along.dilation}),
+    const int64_t last = (loops.height - 1) * along.stride, span = int64_t{along.kernel - 1} * along.dilation + 1,
+                  input = std::max<int64_t>(1, last + span - loops.padding),
+                  reach = ceil_div(last + input, int64_t{along.dilation}),
                   taps = is_row ? std::min<int64_t>(along.kernel, reach) : along.kernel;
     direct.products = loops.inputs * loops.plane_taps * taps * loops.kernel[1].kernel;
     direct.width = is_row ? loops.height : loops.width;

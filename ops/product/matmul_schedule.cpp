@@ -148,10 +148,11 @@ std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const 
 std::string vectors_of_versions(KernelSource& source, const Target& target, const MatmulLoops& matmul, int most) {
     const std::string vectors = source.param("vectors", most);
     if (!matmul.columns.constant()) return vectors;
-    // With few rows, registers hold sums for more columns.
+    // With few rows, registers hold sums for more columns. A row that reads B in place may not read past the last one.
     for (int few = 3; few > 0; --few) {
         const int wider = choose_matmul_tile(target, matmul.element, few, matmul.columns).vectors;
-        if (wider > most)
+        const bool has_columns = matmul.is_single.empty() || floor_mod(matmul.columns, wider * matmul.lanes).is(0);
+        if (wider > most && has_columns)
             return fmt::format("({} <= {} ? {} : {})", KernelSource::tile_size, few,
                                source.param("vectors_of_few_rows", wider), vectors);
     }

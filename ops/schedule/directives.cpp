@@ -42,6 +42,14 @@ std::string bound_storage(const std::string& var, const std::string& elements) {
     return fmt::format("bound_storage({}, {})", var, elements);
 }
 
+Directives bound_storage(std::span<const std::string> vars, const std::vector<int64_t>& elements) {
+    Directives directives;
+    for (size_t i = 0; i < elements.size(); ++i) {
+        if (elements[i] > 1) directives.push_back(bound_storage(vars[i], std::to_string(elements[i])));
+    }
+    return directives;
+}
+
 std::string held(const std::string& param, int64_t most) { return fmt::format("std::min<int>({}, {})", param, most); }
 
 std::string smaller(const std::string& a, const std::string& b) { return fmt::format("std::min({}, {})", a, b); }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,8 @@ std::string compute_at(const std::string& func, const std::string& loop);
 
 /// The most elements of a Func that are needed at once along a dimension, where Halide derives no constant.
 std::string bound_storage(const std::string& var, const std::string& elements);
+/// The same for several dimensions, of which those of a single element need no bound.
+Directives bound_storage(std::span<const std::string> vars, const std::vector<int64_t>& elements);
 
 /// A parameter that users may set too high, clamped to `most`. (Halide's min of a GeneratorParam returns a dangling
 /// reference.)

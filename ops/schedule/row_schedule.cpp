@@ -204,7 +204,7 @@ bool takes_rows_at_once(const KernelSource& source, const RowLoops& rows, const 
     const Dim& count = outside.extents[0];
     const auto length = rows.length.constant();
     const int lanes = source.target().lanes(rows.numbers.element);
-    if (lanes < rows_at_once || count.constant().value_or(rows_at_once) < rows_at_once || !length || *length < lanes)
+    if (lanes < rows_at_once || count.upper_bound().value_or(rows_at_once) < rows_at_once || !length || *length < lanes)
         return false;
     const auto& numbers = rows.numbers.vars;
     const bool are_numbered = std::find(numbers.begin(), numbers.end(), outside.vars[0]) != numbers.end();

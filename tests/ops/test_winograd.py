@@ -223,6 +223,19 @@ def test_open_sizes(inputs, dims, options):
         assert np.abs(got - expected).max() / np.abs(expected).max() < 1e-5
 
 
+@pytest.mark.parametrize("algorithm", ["direct", "winograd"])
+def test_open_number_of_outer_planes(algorithm):
+    """The next axis, of a known number of planes, has taps too."""
+    proto = model(8, 16, 3, 5, 12, 12, kernel=(1, 2, 3, 3), pads=(0, 0, 1, 1) * 2)
+    proto.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "planes"
+    proto.graph.output[0].type.tensor_type.shape.dim[2].Clear()
+    compiled = onnx2halide.compile(proto, convolution=algorithm)
+    for planes in (1, 4):
+        x = np.random.default_rng(planes).normal(size=(1, 8, planes, 5, 12, 12)).astype(np.float32)
+        expected = exact(resized(proto, [planes, 5, 12, 12]), {"x": x})
+        assert np.abs(compiled.run([x])[0] - expected).max() / np.abs(expected).max() < 1e-5
+
+
 @pytest.mark.parametrize(
     "channels, dims, options",
     [

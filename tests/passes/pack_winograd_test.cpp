@@ -117,13 +117,13 @@ TEST_CASE("small images of open size have a kernel of their own if that is faste
 }
 
 TEST_CASE("open signals are long, but short ones have a kernel of their own") {
-    const auto of_signal = [](const char* length, int taps) {
+    const auto of_signal = [](const char* length, int taps, bool is_padded = true) {
         const auto graph = parse_graph(fmt::format(R"(
             x = input float32[1,64,{0}]
             w = constant float32[64,64,{1}]
             y = Conv(x, w) pads={2},{2}
             output y)",
-                                                   length, taps, taps / 2));
+                                                   length, taps, is_padded ? taps / 2 : 0));
         pack_weights(*graph, Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41"), {});
         const Node& conv = *graph->nodes().back();
         const auto small = make_generator(conv)->alternative();
@@ -134,6 +134,7 @@ TEST_CASE("open signals are long, but short ones have a kernel of their own") {
     CHECK(of_signal("samples", 3) == "WinogradConv PackedConv");
     // All but 32 of its taps are outside of such a signal.
     CHECK(of_signal("16", 512) == "PackedConv");
+    CHECK(of_signal("143", 128, false) == "WinogradConv");
 }
 
 TEST_CASE("for an open image the numbers of tiles are compared at run time") {
