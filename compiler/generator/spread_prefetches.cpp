@@ -310,8 +310,10 @@ class SpreadPrefetches : public IRMutator {
         while (outer > 0) {
             const For* loop = loops_[--outer];
             const Expr variable = Variable::make(Int(32), loop->name);
-            if (!expr_uses_var(first, loop->name) && loop->for_type != ForType::Parallel) {
-                iterations.add(variable - loop->min, loop->extent);
+            const Expr extent = simplify(loop->extent);
+            const bool is_empty = as_const_int(extent).value_or(1) <= 0;
+            if (!expr_uses_var(first, loop->name) && loop->for_type != ForType::Parallel && !is_empty) {
+                iterations.add(variable - loop->min, extent);
                 continue;
             }
             // Consecutive iterations of loops that were fused. A thread takes tasks in this order.

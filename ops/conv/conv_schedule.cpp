@@ -222,16 +222,15 @@ private:
                               halo = loops.halo_rows == 0 ? "" : fmt::format(" + {}", loops.halo_rows);
             directives.push_back(bound_storage(tile_.rows(), strip_ + stride + halo));
         }
-        if (loops.plane_spans->empty()) return directives;
         return joined(directives, bound_storage(std::span(conv_.output.vars).subspan(3), *loops.plane_spans));
     }
 
     void place_input() {
         const Loops& input = conv_.input;
         if (input.vars.empty()) return;
+        const Directives bounds = bounds_of_copy();
         const auto place = [&](const std::string& directive) {
-            source_.schedule(input.func,
-                             joined({compute_at(conv_.output.func, copy_at_), directive}, bounds_of_copy()));
+            source_.schedule(input.func, joined({compute_at(conv_.output.func, copy_at_), directive}, bounds));
         };
         const auto vectors = [&](const std::string& width) {
             return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
@@ -242,7 +241,7 @@ private:
         }
         source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
                                      walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
-        if (!bounds_of_copy().empty()) source_.schedule("// Its size is bounded by a constant: no run allocates it.");
+        if (!bounds.empty()) source_.schedule("// Its size is bounded by a constant: no run allocates it.");
         const auto run = input.extents[0].constant();
         int lanes = source_.target().lanes(conv_.loops.element);
         if (run && *run * 2 <= lanes) return place(unroll(input.vars[0]));

@@ -34,7 +34,7 @@ struct ConvLoops {
     int64_t halo_rows = 0;       // input rows that neighbouring strips both copy
     int64_t input_pixel_bytes;   // the stride from one pixel's input to the next
     int64_t window_rows = 1, row_stride = 1, column_stride = 1, column_span = 1;  // of the kernel
-    std::optional<std::vector<int64_t>> plane_spans;                              // see there
+    std::optional<std::vector<int64_t>> plane_spans;                              // of the window (ops/window.h)
     int64_t input_elements, weight_elements, output_elements;
 
     /// Whether channels have inputs of their own, one each.

@@ -47,6 +47,8 @@ struct KernelAxis {
     /// Tiles of a block: if a transform's taps are several elements apart (dilated), so many tiles are interleaved.
     int tiles_of_block() const { return places == 1 ? 1 : dilation; }
     int64_t outputs_of_block() const { return int64_t{outputs()} * tiles_of_block(); }
+    /// Input elements from the first to the last under so many outputs.
+    int64_t inputs_under(int64_t outputs) const { return (outputs - 1) * stride + int64_t{kernel - 1} * dilation + 1; }
     /// Input elements from the first to the last of a tile under any part with tiles of its own.
     int64_t inputs() const;
     /// Whether there are transforms of several taps to so many places.
@@ -81,7 +83,7 @@ struct WinogradLoops {
     int64_t height = 1, width = 1;       // of the output; an estimate if open
     TiledKernel kernel;                  // without places until they are chosen
     int64_t planes = 1, plane_taps = 1;  // of the output and of the kernel, along the other axes of a volume
-    std::optional<std::vector<int64_t>> plane_spans;  // see there
+    std::optional<std::vector<int64_t>> plane_spans;  // of the window (ops/window.h)
     int64_t groups;
     int64_t images = 1;                             // the batch
     std::array<bool, 2> are_open = {false, false};  // whether the height, and the width, are known only at run time

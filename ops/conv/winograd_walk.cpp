@@ -64,11 +64,8 @@ struct StripCycles {
 
 /// Elements of a plane, for one channel, that a strip reads.
 int64_t inputs_of_strip(const WinogradLoops& loops, int64_t rows) {
-    const auto inputs_under = [&](size_t axis, int64_t outputs) {
-        const KernelAxis& kernel = loops.kernel[axis];
-        return (outputs - 1) * kernel.stride + int64_t{kernel.kernel - 1} * kernel.dilation + 1;
-    };
-    return inputs_under(0, rows * loops.kernel[0].outputs_of_block()) * inputs_under(1, loops.width);
+    const auto& [along_rows, along_columns] = loops.kernel;
+    return along_rows.inputs_under(rows * along_rows.outputs_of_block()) * along_columns.inputs_under(loops.width);
 }
 
 StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target& target) {
@@ -180,9 +177,8 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     ConvLoops direct = sums_of_inputs(loops);
     // Taps that are outside of the whole signal for every output are left out.
     const KernelAxis& along = loops.kernel[0];
-    const int64_t last = (loops.height - 1) * along.stride, span = int64_t{along.kernel - 1} * along.dilation + 1,
-                  input = std::max<int64_t>(1, last + span - loops.padding),
-                  reach = ceil_div(last + input, int64_t{along.dilation}),
+    const int64_t input = std::max<int64_t>(1, along.inputs_under(loops.height) - loops.padding),
+                  reach = ceil_div((loops.height - 1) * along.stride + input, int64_t{along.dilation}),
                   taps = is_row ? std::min<int64_t>(along.kernel, reach) : along.kernel;
     direct.products = loops.inputs * loops.plane_taps * taps * loops.kernel[1].kernel;
     direct.width = is_row ? loops.height : loops.width;
