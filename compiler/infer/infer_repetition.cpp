@@ -1,49 +1,25 @@
-#include "compiler/infer/control_flow.h"
+#include "compiler/infer/infer_repetition.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "compiler/graph/box_type.h"
 #include "compiler/infer/add_node.h"
 #include "compiler/infer/batched_scan.h"
-#include "compiler/infer/branch_ranks.h"
 #include "compiler/infer/infer.h"
 #include "compiler/infer/loop_invariants.h"
+#include "compiler/infer/subgraph.h"
 #include "ops/control_flow.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// Copies the type and known elements of a captured value to the input of the subgraph that stands for it.
-void pass_on(Value* outer, Value* inner) {
-    if (!outer) throw CompileError("an input is missing");
-    inner->type = outer->checked_type();
-    inner->known = outer->known ? outer->known : memory_of(*outer).known;
-    inner->ratios = outer->ratios;
-    inner->constant = outer->constant;
-}
-
-/// Moves symbols that a subgraph has bound to its captures to the outer values that these stand for.
-void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& inner) {
-    for (size_t i = 0; i < inner.size(); ++i) {
-        if (inner[i]->bindings.empty()) continue;
-        Value& made = memory_of(*outer[i]);
-        for (Value* value : {outer[i], &made}) {
-            if (!value->known) value->known = inner[i]->known;
-        }
-        made.bindings.insert(made.bindings.end(), inner[i]->bindings.begin(), inner[i]->bindings.end());
-        inner[i]->bindings.clear();
-    }
-}
-
-/// A symbol that the node sets at run time, possibly many times.
-Dim fresh_symbol(const Node& node, const std::string& role, int64_t min = 0, int64_t max = Dim::unbounded) {
-    return Dim::symbol(fmt::format("{}_{}_{}", node.op_type, node.index, role), min, max);
-}
 
 std::set<std::string> symbols_of(const std::vector<Value*>& values) {
     std::set<std::string> result;
@@ -60,161 +36,6 @@ bool uses_only(const Dim& dim, const std::set<std::string>& symbols) {
     const std::set<std::string> used = dim.symbols();
     return std::includes(symbols.begin(), symbols.end(), used.begin(), used.end());
 }
-
-/// Replaces all uses of a node's output.
-void replace(Graph& graph, Value* output, Value* by) {
-    if (!output) return;
-    if (!by->declared) by->declared = output->declared;
-    graph.replace_uses(output, by);
-}
-
-// If
-
-std::optional<bool> known_condition(const Value* condition) {
-    if (!condition || !condition->known || condition->known->integers.size() != 1) return std::nullopt;
-    const auto number = condition->known->integers[0].constant();
-    return number ? std::optional(*number != 0) : std::nullopt;
-}
-
-bool inline_branch(Graph& graph, Node& node, bool condition) {
-    const Graph& branch = node.graph(condition ? "then_branch" : "else_branch");
-    const std::vector<Value*> captures(node.inputs.begin() + 1, node.inputs.end());
-    const std::vector<Value*> results = inline_graph(graph, graph.after(&node), branch, captures);
-    for (size_t i = 0; i < node.outputs.size(); ++i) replace(graph, node.outputs[i], results.at(i));
-    return true;
-}
-
-/// The symbols that nodes of a graph set, also in their subgraphs.
-std::set<std::string> symbols_set_in(const Graph& graph) {
-    std::set<std::string> symbols;
-    for (const auto& node : graph.nodes()) {
-        for (const Value* output : node->outputs) {
-            for (const Binding& binding : output ? output->bindings : std::vector<Binding>())
-                symbols.insert(binding.symbol);
-        }
-        for (const auto& [name, attribute] : node->attributes) {
-            if (const auto* inner = std::get_if<std::shared_ptr<Graph>>(&attribute))
-                symbols.merge(symbols_set_in(**inner));
-        }
-    }
-    return symbols;
-}
-
-/// The type of a value that is one of two: dims that differ become symbols, as do those that a branch determines.
-/// Branches may call different numbers by the same name, since values of both may have it.
-TensorType merged(const Node& node, size_t output, const TensorType& a, const TensorType& b) {
-    if (const auto box = joined(a, b)) return *box;
-    if (a.box || a.element != b.element || a.rank() != b.rank())
-        throw CompileError("output {} is {} in then_branch and {} in else_branch, expected the same type and rank",
-                           output, a.text(), b.text());
-    std::set<std::string> inner = symbols_set_in(node.graph("then_branch"));
-    inner.merge(symbols_set_in(node.graph("else_branch")));
-    TensorType result = a;
-    for (size_t axis = 0; axis < a.rank(); ++axis) {
-        const std::set<std::string> used = a.shape[axis].symbols();
-        const bool is_outer =
-            std::ranges::none_of(used, [&](const std::string& symbol) { return inner.contains(symbol); });
-        if (is_outer && a.shape[axis] == b.shape[axis]) continue;
-        const auto low = std::min(a.shape[axis].lower_bound().value_or(0), b.shape[axis].lower_bound().value_or(0));
-        const auto high = std::max(a.shape[axis].upper_bound().value_or(Dim::unbounded),
-                                   b.shape[axis].upper_bound().value_or(Dim::unbounded));
-        result.shape[axis] = fresh_symbol(node, fmt::format("output_{}_{}", output, axis), low, high);
-    }
-    return result;
-}
-
-/// Whether a branch consists of one node of this operator.
-bool is_only(const Graph& branch, std::string_view op_type) {
-    return branch.nodes().size() == 1 && branch.nodes().front()->op_type == op_type;
-}
-
-/// Whether an If squeezes an axis in one branch and passes the tensor on in the other. Exporters guard a Squeeze in
-/// this way if the axis may have another extent than 1. The ranks differ, and what follows can only work with the
-/// first.
-bool is_squeeze_guard(const Node& node) {
-    const Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
-    return node.outputs.size() == 1 && is_only(then_branch, "Squeeze") && is_only(else_branch, "Identity") &&
-           then_branch.outputs[0]->type->rank() != else_branch.outputs[0]->type->rank();
-}
-
-/// Replaces an If by its then_branch and a check that fails at run time if the condition is false.
-bool require_condition(Graph& graph, Node& node) {
-    Node require;
-    require.name = node.name;
-    require.domain = "onnx2halide";
-    require.op_type = "RequireTrue";
-    require.index = node.index;
-    require.inputs = {node.inputs[0]};
-    graph.add(std::move(require), &node);
-    return inline_branch(graph, node, true);
-}
-
-/// Whether a value that must be one element of this type has one, if its shape says so. Throws CompileError if it
-/// cannot.
-Proof is_one_element(const Value& value, std::string_view name, ElementType expected) {
-    const TensorType& type = value.checked_type();
-    if (type.element != expected)
-        throw CompileError("{} is {}, expected {}", name, info(type.element).name, info(expected).name);
-    const Proof is_one = prove_equal(type.elements(), 1);
-    if (is_one == Proof::no) throw CompileError("{} has shape {}, expected one element", name, shape_text(type.shape));
-    return is_one;
-}
-
-/// Makes an operand that must have one element a tensor of shape 1, which is checked at run time if its size is open.
-void require_one_element(Graph& graph, Node& node, size_t i, std::string_view name, ElementType expected) {
-    Value* operand = node.inputs[i];
-    if (is_one_element(*operand, name, expected) == Proof::yes) return;
-    const NewNode reshape{"Reshape", 1, {operand}, {{"shape", std::vector<int64_t>{1}}}, "", node.index};
-    Value* one = add_node(graph, reshape, operand->name + "_alone", &node);
-    graph.set_input(&node, i, one);
-}
-
-bool has_two_ranks(const Node& node) {
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (has_two_ranks(node, i)) return true;
-    }
-    return false;
-}
-
-void infer_branch(const Node& node, Graph& branch) {
-    try {
-        infer_types(branch);
-    } catch (const CompileError& error) {
-        if (!has_taken_in(node)) throw;
-        const bool is_then = &branch == &node.graph("then_branch");
-        throw CompileError(
-            "the results of its branches have different ranks, and those of {} do not fit what follows: {}",
-            is_then ? "then_branch" : "else_branch", error.what());
-    }
-}
-
-bool infer_if(Graph& graph, Node& node) {
-    if (node.inputs.empty() || !node.inputs[0]) throw CompileError("input 0 (cond) is missing");
-    require_one_element(graph, node, 0, "cond", ElementType::boolean);
-    Graph &then_branch = node.graph("then_branch"), &else_branch = node.graph("else_branch");
-    for (const Graph* branch : {&then_branch, &else_branch}) {
-        if (branch->outputs.size() != node.outputs.size())
-            throw CompileError("a branch has {} outputs, expected {}", branch->outputs.size(), node.outputs.size());
-    }
-    if (const auto condition = known_condition(node.inputs[0])) return inline_branch(graph, node, *condition);
-    const Branches pristine{clone(then_branch), clone(else_branch)};
-    const std::vector<Value*> captures(node.inputs.begin() + 1, node.inputs.end());
-    for (Graph* branch : {&then_branch, &else_branch}) {
-        for (size_t i = 0; i < captures.size(); ++i) pass_on(captures[i], branch->inputs.at(i));
-        infer_branch(node, *branch);
-        bind_outside(captures, branch->inputs);
-    }
-    if (is_squeeze_guard(node)) return require_condition(graph, node);
-    if (has_two_ranks(node) && (return_optional(graph, node, pristine) || take_in_what_follows(graph, node, pristine)))
-        return true;
-    for (size_t i = 0; i < node.outputs.size(); ++i) {
-        if (!node.outputs[i]) continue;
-        node.outputs[i]->type = merged(node, i, *then_branch.outputs[i]->type, *else_branch.outputs[i]->type);
-    }
-    return false;
-}
-
-// Loop and Scan
 
 /// Transposes the inputs that a Scan goes over along another axis than the first.
 void normalise_scan_axes(Graph& graph, Node& node) {
@@ -367,7 +188,10 @@ std::vector<TensorType> infer_body(Node& node) {
     }
 }
 
+}  // namespace
+
 bool infer_repetition(Graph& graph, Node& node) {
+    if (node.op_type == "Scan" && node.version == 8) split_off_batch(node);
     const bool is_loop = node.op_type == "Loop";
     if (is_loop && node.has_input(0)) require_one_element(graph, node, 0, "M", ElementType::int64);
     if (is_loop && node.has_input(1)) require_one_element(graph, node, 1, "cond", ElementType::boolean);
@@ -395,13 +219,6 @@ bool infer_repetition(Graph& graph, Node& node) {
     }
     denormalise_result_axes(graph, node);
     return false;
-}
-
-}  // namespace
-
-bool infer_control_flow(Graph& graph, Node& node) {
-    if (node.op_type == "Scan" && node.version == 8) split_off_batch(node);
-    return node.op_type == "If" ? infer_if(graph, node) : infer_repetition(graph, node);
 }
 
 }  // namespace onnx2halide
