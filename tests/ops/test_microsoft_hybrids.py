@@ -1,10 +1,10 @@
 """Operators of onnxruntime's own domain for models with linear attention, several residual streams or rotations along several axes; see
-test_microsoft.py."""
+microsoft_cases.py."""
 
 import numpy as np
 import pytest
 from reference_cases import constant, x
-from test_microsoft import Fused, Given, check
+from microsoft_cases import Fused, Given, check
 
 BATCH, TOKENS, SIZE, VALUES = 2, 5, 4, 3
 

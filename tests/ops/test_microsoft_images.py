@@ -1,10 +1,10 @@
-"""Operators of onnxruntime's own domain for images, spectra and integers; see test_microsoft.py."""
+"""Operators of onnxruntime's own domain for images, spectra and integers; see microsoft_cases.py."""
 
 import numpy as np
 import pytest
 from onnx2halide.references import OnnxReference
 from reference_cases import constant, x
-from test_microsoft import Fused, Given, bytes_of, check
+from microsoft_cases import Fused, Given, bytes_of, check
 
 GROUPS = """
     p = {image}

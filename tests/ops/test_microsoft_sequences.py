@@ -1,4 +1,4 @@
-"""Operators of onnxruntime's own domain for sequences, hashes, inverses and quantised embeddings, against onnxruntime; see test_microsoft.py."""
+"""Operators of onnxruntime's own domain for sequences, hashes, inverses and quantised embeddings, against onnxruntime; see microsoft_cases.py."""
 
 import numpy as np
 import onnx
@@ -7,7 +7,7 @@ import pytest
 from onnx import numpy_helper, parser
 from onnx2halide.references import OnnxRuntime
 from reference_cases import constant, x
-from test_microsoft import Fused, check
+from microsoft_cases import Fused, check
 
 
 def repeated_tokens():

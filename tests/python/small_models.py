@@ -6,6 +6,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 17
 WEIGHTS = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
+A = np.array([[1, 2, 3], [-1, 0, 1]], np.float32)
+B = np.array([1, 1, 2], np.float32)
+HINT = "Run with --help for more information.\n"  # ends what is said about wrong usage
 
 
 def make(nodes, inputs, outputs, initializers=(), opset=OPSET) -> onnx.ModelProto:
