@@ -46,6 +46,7 @@ std::vector<Operator> tree_operators();
 std::vector<Operator> encoder_operators();
 std::vector<Operator> ngram_operators();
 std::vector<Operator> grid_sample_operators();
+std::vector<Operator> affine_grid_operators();
 std::vector<Operator> roi_align_operators();
 std::vector<Operator> max_roi_pool_operators();
 std::vector<Operator> deform_conv_operators();

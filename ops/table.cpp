@@ -51,6 +51,7 @@ std::vector<Operator> sorted_rows() {
              encoder_operators,
              ngram_operators,
              grid_sample_operators,
+             affine_grid_operators,
              roi_align_operators,
              max_roi_pool_operators,
              deform_conv_operators,

@@ -338,10 +338,14 @@ Proof prove_equal(const Dim& a, const Dim& b) {
     return Proof::unknown;
 }
 
-Dim product(const std::vector<Dim>& dims) {
+Dim product(std::span<const Dim> dims) {
     Dim result = 1;
     for (const Dim& dim : dims) result *= dim;
     return result;
+}
+
+size_t count_nontrivial(std::span<const Dim> dims) {
+    return std::ranges::count_if(dims, [](const Dim& dim) { return !dim.is(1); });
 }
 
 std::string shape_text(const std::vector<Dim>& dims) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,7 +143,10 @@ Proof prove_less_equal(const Dim& a, const Dim& b);
 constexpr const char* thread_count_symbol = "threads";
 
 /// The product of all dims, such as the number of elements of a tensor.
-Dim product(const std::vector<Dim>& dims);
+Dim product(std::span<const Dim> dims);
+
+/// How many dims are not 1.
+size_t count_nontrivial(std::span<const Dim> dims);
 
 /// `1x3x224x224`, or `[batch, 3, ((height + 1) / 2)]` if any dim is not constant.
 std::string shape_text(const std::vector<Dim>& dims);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -191,13 +192,9 @@ std::optional<AxisRun> Relayout::axes_gaining_as_one(const Target& target) const
         return type.is_row_major() || type.layout == channels_last(type.rank());
     };
     if (target.is_gpu() || to.rank() < 4 || !is_image(from) || !is_image(to)) return std::nullopt;
-    Dim pixels = 1;
-    int nontrivial = 0;
-    for (size_t axis = 2; axis < to.rank(); ++axis) {
-        pixels *= to.shape[axis];
-        nontrivial += to.shape[axis].is(1) ? 0 : 1;
-    }
-    return nontrivial > 1 && !pixels.constant() ? std::optional(AxisRun{2, to.rank() - 1}) : std::nullopt;
+    const std::span places = std::span(to.shape).subspan(2);
+    const bool gains = count_nontrivial(places) > 1 && !product(places).constant();
+    return gains ? std::optional(AxisRun{2, to.rank() - 1}) : std::nullopt;
 }
 
 void schedule_copy(KernelSource& source, const Loops& loops, const CopySource& from) {

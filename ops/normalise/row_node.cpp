@@ -1,6 +1,7 @@
 #include "ops/normalise/row_node.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -55,14 +56,8 @@ std::vector<Dim> RowNode::step_extents(const KernelSource& source) const {
 }
 
 bool RowNode::are_open(size_t first, size_t end) const {
-    Dim count = 1;
-    int several = 0;
-    for (size_t axis = first; axis < end; ++axis) {
-        const Dim& extent = in(0).shape[axis];
-        several += extent.is(1) ? 0 : 1;
-        count *= extent;
-    }
-    return several > 1 && !count.constant();
+    const std::span axes = std::span(in(0).shape).subspan(first, end - first);
+    return count_nontrivial(axes) > 1 && !product(axes).constant();
 }
 
 std::optional<AxisRun> RowNode::axes_gaining_as_one(const Target& target) const {

@@ -156,7 +156,7 @@ Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Til
     // In tasks of several tiles Halide would not see that sums which are rounded to whole vectors have constant
     // extents.
     const bool are_rounded = !matmul.panels.empty() && ends_in_part_of_vector(matmul) && !tiling.by_rows;
-    const Dim flops = are_rounded ? Dim(flops_of_a_task) : product({elements, matmul.depth, 2});
+    const Dim flops = are_rounded ? Dim(flops_of_a_task) : elements * matmul.depth * 2;
     const Directives tasks_of_tiles =
         tasks(source, matmul, tiling.outer(), tiling.by_rows ? tiling.rows : tiling.columns, flops, are_whole);
     Directives loops = joined(joined(nest, in_registers(x, y, tiling.vector)), tasks_of_tiles);

@@ -1,5 +1,7 @@
 #include "ops/product/matrix_product.h"
 
+#include <span>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -262,12 +264,11 @@ bool MatrixProduct::gains_from_one_matrix(const Target& target) const {
     if (target.is_gpu() || rank() < 3 || in(0).rank() != rank() || !a_has_axes_of_result() || is_outer() ||
         column_axis() != rank() - 1 || rows().constant().value_or(0) >= many_rows)
         return false;
-    int nontrivial = 0;
     for (size_t axis = 0; axis + 1 < rank(); ++axis) {
         if (b_varies_along(axis) || in(0).shape[axis] != out(0).shape[axis]) return false;
-        nontrivial += out(0).shape[axis].is(1) ? 0 : 1;
     }
-    return nontrivial > 1 && in(0).is_row_major() && out(0).is_row_major();
+    return count_nontrivial(std::span(out(0).shape).first(rank() - 1)) > 1 && in(0).is_row_major() &&
+           out(0).is_row_major();
 }
 
 bool MatrixProduct::has_tiles_of_rows() const {

@@ -1,6 +1,7 @@
 #include "ops/reduce/reduce_node.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -217,9 +218,7 @@ std::optional<AxisRun> ReduceNode::axes_gaining_as_one(const Target& target) con
     while (first > 0 && !reduced.reduces(first - 1)) --first;
     // If vectors fill a row, there is nothing to gain.
     if (first >= last || floor_mod(in(0).shape[last], target.lanes(type())).is(0)) return std::nullopt;
-    const auto count =
-        std::count_if(in(0).shape.begin() + first, in(0).shape.end(), [](const Dim& extent) { return !extent.is(1); });
-    if (count < 2) return std::nullopt;
+    if (count_nontrivial(std::span(in(0).shape).subspan(first)) < 2) return std::nullopt;
     const size_t before = rank - out(0).rank();
     return AxisRun{first - before, last - before, static_cast<int>(before)};
 }

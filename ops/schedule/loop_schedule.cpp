@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <numeric>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -69,10 +70,8 @@ bool is_parallel_work(const Dim& elements) {
 void parallelise(KernelSource& source, const Loops& loops, size_t tile) {
     if (!is_parallel_work(product(loops.extents))) return;
     const Loops nontrivial = nontrivial_loops(loops);
-    size_t nontrivial_in_tile = 0;
-    for (size_t i = 0; i < std::min(tile, loops.extents.size()); ++i)
-        nontrivial_in_tile += loops.extents[i].is(1) ? 0 : 1;
-    tile = std::max<size_t>(1, nontrivial_in_tile);
+    const std::span in_tile = std::span(loops.extents).first(std::min(tile, loops.extents.size()));
+    tile = std::max<size_t>(1, count_nontrivial(in_tile));
     if (nontrivial.vars.size() > tile) source.schedule(loops.func, parallel_outermost(source, nontrivial, tile));
 }
 

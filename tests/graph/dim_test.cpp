@@ -60,7 +60,7 @@ TEST_CASE("equal dims are the same expression") {
         {b * s * h, h * b * s},
         {(b + 1) * (s + 2), b * s + 2 * b + s + 2},
         {b - b, 0},
-        {product({b, s, 768}), b * s * 768},
+        {product(std::vector<Dim>{b, s, 768}), b * s * 768},
         {product({}), 1},
         {floor_div(b * s * 768, b * 12), s * 64},
         {floor_div(b * 4 + 3, 4), b},
