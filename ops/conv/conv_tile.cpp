@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <numeric>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,14 +12,6 @@
 namespace onnx2halide {
 
 namespace {
-
-/// Whether elements of so many pixels, so many bytes apart, conflict in the first-level cache: it holds 8 lines whose
-/// addresses are equal modulo 4 KB.
-bool conflict_in_level1(int64_t bytes_apart, int64_t pixels) {
-    constexpr int64_t line = cache_line_bytes, sets = 64, ways = 8;
-    if (bytes_apart % line != 0) return false;
-    return pixels > ways * sets / std::gcd(bytes_apart / line, sets);
-}
 
 /// Whether the inputs and outputs of a depthwise tile of so many pixels evict each other from the first-level cache, if
 /// it reads all rows at once.

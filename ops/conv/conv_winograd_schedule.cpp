@@ -313,11 +313,22 @@ private:
         return loops_.plane_spans ? bound_storage(planes_, *loops_.plane_spans) : Directives{};
     }
 
+    /// Tiles of many channels in lines that share sets of the nearest cache would evict each other while a tile is
+    /// transformed. They are moved apart by a line.
+    Directives spread_pixels() const {
+        const int64_t channels = loops_.transformed_inputs(source_.target()), bytes = info(ElementType::float32).bytes;
+        int64_t pixels = 1;
+        for (const KernelAxis& axis : loops_.kernel) pixels *= axis.places;
+        if (loops_.places_are_lanes() || !conflict_in_level1(channels * bytes, pixels)) return {};
+        return {align_storage(c_, channels + cache_line_bytes / bytes)};
+    }
+
     void place_inputs() {
         const InputLoops loops = input_loops();
         const std::string tiles = func_(WinogradConv::tiles_role);
         Directives directives = joined(transform(loops, at(task_), places_), storage(loops.parts));
         append(directives, bound_planes());
+        append(directives, spread_pixels());
         Directives at_inputs = {at(task_)};
         // If the products with all channels' weights follow, copying and transforming some tiles' inputs is a task of
         // its own.
@@ -328,12 +339,15 @@ private:
             // Neighbouring tiles that are interleaved share nearly all inputs of a block.
             if (!is_dilated() && !loops_.is_open()) at_inputs = {compute_at(tiles, to), bound_rows()};
         }
+        if (!spread_pixels().empty())
+            source_.schedule(
+                "// Pixels are a cache line further apart than they fill: those of a tile would share sets.");
         source_.schedule(tiles, directives);
         if (places_.size() == 2)
             source_.schedule(func_(WinogradConv::across_role),
                              transform(loops, compute_at(tiles, loops.channels), {places_[0], outputs_[1]}));
         source_.schedule("// A padded copy, from which tiles are read without conditions.");
-        directives = joined({at_inputs, bound_channels(), bound_planes()});
+        directives = joined({at_inputs, bound_channels(), bound_planes(), spread_pixels()});
         // The pixels of a single channel are adjacent.
         directives.push_back(loops_.places_are_lanes()
                                  ? vectorise_inputs(output_.vars[1], INT64_MAX, "GuardWithIf")

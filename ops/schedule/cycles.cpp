@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
 
 namespace onnx2halide {
@@ -19,6 +20,12 @@ std::vector<int64_t> usual_extents(int64_t estimate) {
     std::vector<int64_t> extents;
     for (const int64_t size : {224, 320, 416, 512, 640}) extents.push_back(ceil_div(estimate * size, usual_extent));
     return extents;
+}
+
+bool conflict_in_level1(int64_t bytes_apart, int64_t elements) {
+    constexpr int64_t ways = 8;
+    if (bytes_apart % cache_line_bytes != 0) return false;
+    return elements > ways * page_bytes / std::gcd(bytes_apart, page_bytes);
 }
 
 double read_rate(int64_t bytes, const Target& target) {

@@ -50,6 +50,10 @@ Directives bound_storage(std::span<const std::string> vars, const std::vector<in
     return directives;
 }
 
+std::string align_storage(const std::string& var, int64_t elements) {
+    return fmt::format("align_storage({}, {})", var, elements);
+}
+
 std::string held(const std::string& param, int64_t most) { return fmt::format("std::min<int>({}, {})", param, most); }
 
 std::string smaller(const std::string& a, const std::string& b) { return fmt::format("std::min({}, {})", a, b); }

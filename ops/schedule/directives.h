@@ -40,6 +40,9 @@ std::string bound_storage(const std::string& var, const std::string& elements);
 /// The same for several dimensions, of which those of a single element need no bound.
 Directives bound_storage(std::span<const std::string> vars, const std::vector<int64_t>& elements);
 
+/// A Func's extent along a dimension in memory, at least: Halide rounds it up to a multiple.
+std::string align_storage(const std::string& var, int64_t elements);
+
 /// A parameter that users may set too high, clamped to `most`. (Halide's min of a GeneratorParam returns a dangling
 /// reference.)
 std::string held(const std::string& param, int64_t most);
