@@ -318,7 +318,7 @@ private:
     Directives spread_pixels() const {
         const int64_t channels = loops_.transformed_inputs(source_.target()), bytes = info(ElementType::float32).bytes;
         int64_t pixels = 1;
-        for (const KernelAxis& axis : loops_.kernel) pixels *= axis.places;
+        for (const KernelAxis& axis : loops_.kernel) pixels *= axis.inputs();
         if (loops_.places_are_lanes() || !conflict_in_level1(channels * bytes, pixels)) return {};
         return {align_storage(c_, channels + cache_line_bytes / bytes)};
     }
