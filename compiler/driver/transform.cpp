@@ -77,7 +77,7 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     scale_products(graph);
     if (!target.is_gpu()) fuse_attention(graph);
 
-    // Layouts need all kernels' nodes. Views exist only from then on.
+    // Layouts need all kernels' nodes. Reshapes become views only from then on.
     assign_layouts(graph, target);
     reduce_global_pools(graph);
     if (is_whole) return;
@@ -102,7 +102,10 @@ void transform(Graph& graph, const std::vector<Target>& targets, const CompileOp
     const ConvPolicy conv_policy{options.convolution, read_rate(weight_bytes(graph), deciding(targets))};
     for_each_graph(graph, [&](Graph& each) {
         // A repeated operand that is read in its own shape leaves less to compute, and more nodes alike.
-        if (!options.is_naive()) skip_repeats(each);
+        if (!options.is_naive()) {
+            skip_repeats(each);
+            broadcast_repeats(each);
+        }
         prune(each);
         merge_duplicates(each);
         if (!options.is_naive()) rewrite(each, targets, conv_policy, options.pipeline == Pipeline::whole);

@@ -28,6 +28,10 @@ void merge_duplicates(Graph& graph);
 /// expand a factor per channel to the shape of the image, for example.
 void skip_repeats(Graph& graph);
 
+/// Makes products with a batch of matrices that a Tile repeats broadcast the batch instead. DeBERTa repeats the
+/// embeddings of relative positions for each sentence, for example.
+void broadcast_repeats(Graph& graph);
+
 /// Replaces tree ensembles (ai.onnx.ml) by WalkTrees, which has the trees as constants, and by nodes that compute
 /// scores and labels from its sums.
 void expand_trees(Graph& graph);

@@ -1,0 +1,44 @@
+#include <catch2/catch.hpp>
+
+#include "compiler/passes/passes.h"
+#include "tests/small_graph.h"
+
+namespace onnx2halide {
+
+namespace {
+
+std::string broadcast(const std::string& text) {
+    const auto graph = parse_graph(text);
+    broadcast_repeats(*graph);
+    prune(*graph);
+    return graph_text(*graph);
+}
+
+}  // namespace
+
+TEST_CASE("a product broadcasts the matrices that a Tile repeats along the batch") {
+    CHECK(broadcast("x = input float32[6,4,5]\nm = input float32[3,5,7]\nr = constant int64[3] 2 1 1\nt = Tile(m, r)\n"
+                    "y = MatMul(x, t)\noutput y\n") ==
+          "y_2 = View(x)\ny_3 = MatMul(y_2, m)\ny_4 = View(y_3)\noutput y_4\n");
+    CHECK(broadcast("x = input float32[6,4,5]\nm = input float32[3,7,5]\nr = constant int64[3] 2 1 1\nt = Tile(m, r)\n"
+                    "u = Transpose(t) perm=0,2,1\ny = MatMul(x, u)\noutput y\n") ==
+          "y_2 = View(x)\ny_3 = Transpose(m)\ny_4 = MatMul(y_2, y_3)\ny_5 = View(y_4)\noutput y_5\n");
+}
+
+TEST_CASE("a Tile stays if it repeats rows or if the other operand has another batch") {
+    for (const char* text : {
+             "x = input float32[3,4,5]\nm = input float32[3,5,7]\nr = constant int64[3] 1 1 2\nt = Tile(m, r)\n"
+             "y = MatMul(x, t)\noutput y\n",
+             "x = input float32[1,4,5]\nm = input float32[3,5,7]\nr = constant int64[3] 2 1 1\nt = Tile(m, r)\n"
+             "y = MatMul(x, t)\noutput y\n",
+             "x = input float32[n,4,5]\nm = input float32[3,5,7]\nr = constant int64[3] 2 1 1\nt = Tile(m, r)\n"
+             "y = MatMul(x, t)\noutput y\n",
+         }) {
+        const auto graph = parse_graph(text);
+        const std::string before = graph_text(*graph);
+        broadcast_repeats(*graph);
+        CHECK(graph_text(*graph) == before);
+    }
+}
+
+}  // namespace onnx2halide
