@@ -185,7 +185,7 @@ void AxisMapNode::schedule(KernelSource& source) const {
             const size_t run = is_own ? contiguous_loops(map(number), in(0), out(number)) : 1;
             schedule_copy(source, fuse_innermost(source, loops, run),
                           {source.vars(out(number).rank())[*from.axis], from.period, pitch_along_output(number),
-                           is_own && source.output_count() == 1 ? copied(source, number) : std::nullopt});
+                           source.output_count() == 1 ? copied(source, number) : std::nullopt});
         }
     }
 }
@@ -205,7 +205,8 @@ std::optional<CopiedFunc> AxisMapNode::copied(KernelSource& source, size_t i) co
     const AxisMap map = this->map(i);
     if (!map[layout[0]].is_plain()) return std::nullopt;
     for (size_t k = 1; k < layout.size(); ++k) {
-        if (map[layout[k]].is_plain() && map[layout[k]].axis == written) return CopiedFunc{source.name(input(0)), k};
+        if (map[layout[k]].is_plain() && map[layout[k]].axis == written)
+            return CopiedFunc{source.name(input(0)), source.name(output(i)), k};
     }
     return std::nullopt;
 }

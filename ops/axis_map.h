@@ -35,7 +35,7 @@ struct AxisSource {
 
 /// What a copy reads: a Func, and the index among its axes of the one that is the copy's innermost axis in memory.
 struct CopiedFunc {
-    std::string func;
+    std::string func, copy;
     size_t written_axis;
 };
 

@@ -151,8 +151,8 @@ void schedule_open_transpose(KernelSource& source, const Loops& loops, size_t re
             tiles.split(tiles.out_side, tiles.in_side, "ShiftInwards"), false);
     version(fills_in, tiles.split("1", tiles.in_side, "GuardWithIf"), true);
     if (is_open) version("", tiles.split(tiles.out_side, "1", "GuardWithIf"), false);
-    source.schedule(fmt::format("onnx::interleave_tile({0}.in({1}), {2}, {3}, {4}, {1}, {5}, {6});", copied.func,
-                                loops.func, copied.written_axis, tiles.out_side, tiles.in_side, tiles.loops.vars[2],
+    source.schedule(fmt::format("onnx::interleave_tile({}.in({}), {}, {}, {}, {}, {}, {});", copied.func, copied.copy,
+                                copied.written_axis, tiles.out_side, tiles.in_side, loops.func, tiles.loops.vars[2],
                                 is_open ? fills_in : "Internal::const_true()"));
 }
 
@@ -184,6 +184,12 @@ std::vector<TensorType> Relayout::infer() const {
     TensorType type = in(0);
     type.layout = layout_;
     return {type};
+}
+
+bool Relayout::is_pointwise() const {
+    const auto written = out(0).innermost_axis();
+    const bool transposes = in(0).innermost_axis() != written;
+    return !(transposes && written && !out(0).shape[*written].constant()) && AxisMapNode::is_pointwise();
 }
 
 std::optional<AxisRun> Relayout::axes_gaining_as_one(const Target& target) const {

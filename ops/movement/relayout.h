@@ -10,6 +10,8 @@ class Relayout : public AxisMapNode {
 public:
     explicit Relayout(const Node& node);
     std::vector<TensorType> infer() const override;
+    /// Not if it transposes rows of open length: tiles that a kernel of pointwise nodes ends with have conditions.
+    bool is_pointwise() const override;
     /// The axes of an image that is converted between planes and pixels, if their extents are open: tiles then do not
     /// end with a row.
     std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;

@@ -77,6 +77,8 @@ TEXTS = {
         y, z = Loop (n, go, x) <body = b (int64 i, bool on, float[8] s) => (bool o, float[8] r, float[8] q) {
             o = Identity (on) r = Add (s, s) q = Neg (r) }> }""",
     "gathered rows": """(float[100,64] x, int64[n] i) => (float[n,64] y) { g = Gather (x, i) y = Tanh (g) }""",
+    "transposed operand of open size": """(float[2,r,c] x, float[2,c,r] z) => (float[2,r,c] y) {
+        t = Transpose <perm = [0, 2, 1]> (z) s = Add (x, t) y = Tanh (s) }""",
     "largest": """(float[4,100] x) => (float[4,5] y, int64[4,5] i) { k = Constant <value_ints = [5]> () y, i = TopK (x, k) }""",
 }
 
