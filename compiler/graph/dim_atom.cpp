@@ -147,9 +147,17 @@ Interval Dim::Atom::range_of_operation() const {
     }
 }
 
+const Dim* Dim::Atom::indicated() const {
+    const AtomPtr inner = kind == AtomKind::min && b.is(1) ? alone(a) : nullptr;
+    return inner && inner->kind == AtomKind::max && inner->b.is(0) ? &inner->a : nullptr;
+}
+
 std::string Dim::Atom::text(DimSyntax syntax) const {
     const bool c = syntax == DimSyntax::c;
     if (!key.empty() && (!c || kind == AtomKind::symbol)) return key;
+    // Halide would multiply the operands of extremes by factors such as strides, which may overflow.
+    if (const Dim* positive = c ? nullptr : indicated())
+        return fmt::format("select({} > 0, 1, 0)", positive->text(syntax));
     switch (kind) {
     case AtomKind::div:
         return c ? fmt::format("floor_div({}, {})", a.text(syntax), b.text(syntax))

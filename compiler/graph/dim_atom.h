@@ -43,6 +43,8 @@ struct Dim::Atom {
     std::string text(DimSyntax syntax) const;
 
 private:
+    /// The dim x if this is min(max(x, 0), 1), which is 1 if x is positive and else 0; null for any other atom.
+    const Dim* indicated() const;
     Interval range_of_operation() const;
     static void collect(AtomKind kind, const Dim& dim, std::vector<Dim>& operands);
 };

@@ -236,6 +236,13 @@ TEST_CASE("symbols of a dim are listed and replaced") {
     CHECK((b + s).substitute({{"b", s}}).text() == "(s * 2)");
 }
 
+TEST_CASE("whether a dim is positive is a condition in Halide's syntax") {
+    const Dim excess = max(s - 50, Dim(0));
+    CHECK((min(excess, Dim(1)) * 99).text() == "(select((s - 50) > 0, 1, 0) * 99)");
+    CHECK((min(excess, Dim(1)) * 99).text(DimSyntax::c) == "(min_dim(max_dim((s - 50), 0), 1) * 99)");
+    CHECK(min(excess, Dim(2)).text() == "min(max((s - 50), 0), 2)");
+}
+
 TEST_CASE("an extent is not negative, whatever the bounds of its number") {
     const Dim left = Dim::symbol("left", -Dim::unbounded), right = Dim::symbol("right", -Dim::unbounded);
     const Dim extent = extent_of(left + right);

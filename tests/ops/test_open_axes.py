@@ -169,6 +169,18 @@ def test_rotated_halves(heads):
     check(proto, [{"x": (n, heads, s, 16), "sines": (n, 1, s, 16)} for n, s in ((1, 1), (2, 1), (1, 7), (3, 40))], threads=2)
 
 
+@pytest.mark.parametrize("frames", [1, 5000, 7000])
+def test_window_of_a_long_table(frames):
+    """Like a table of relative positions, of which each length reads another part: products of its extents exceed 32 bits."""
+    table = np.random.default_rng(0).random((1, 9999, 64), np.float32)
+    proto = onnx.parser.parse_model("""<ir_version: 8, opset_import: ["": 17]>
+        g (float[t] x, float[1,9999,64] table) => (float[1,n,64] y) {
+            t = Shape (x) middle = Constant <value_ints = [5000]> () start = Sub (middle, t) end = Add (middle, t)
+            one = Constant <value_ints = [1]> () y = Slice (table, start, end, one) }""")
+    inputs = {"x": np.zeros(frames, np.float32), "table": table}
+    assert np.array_equal(onnx2halide.compile(proto).run_by_name(inputs)["y"], OnnxRuntime(proto).run(inputs)["y"])
+
+
 @pytest.mark.parametrize("channels", [3, 17])
 def test_grids_of_one_image(channels):
     ports = [("x", [1, channels, "h", "w"]), ("grid", [1, "rows", "columns", 2])]
