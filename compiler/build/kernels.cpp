@@ -155,9 +155,11 @@ private:
         }
         std::vector<Slice> slices;
         for (const auto& [kind, classes] : alike) {
-            const size_t most = std::clamp<size_t>((classes.size() + parallel_ - 1) / parallel_, 1, classes_per_slice),
-                         count = (classes.size() + most - 1) / most, first = slices.size();
-            // Neighbours in a network take similar times: each slice gets some of all.
+            // Each process gets as many slices as the others, so that all end at about the same time. Neighbours in a
+            // network take similar times: each slice gets some of all.
+            const size_t processes = static_cast<size_t>(parallel_), of_round = classes_per_slice * processes,
+                         rounds = (classes.size() + of_round - 1) / of_round,
+                         count = std::min(classes.size(), rounds * processes), first = slices.size();
             for (size_t i = 0; i < classes.size(); ++i) {
                 if (i < count) slices.push_back({classes[i]->wanted_by[0], {}});
                 slices[first + i % count].classes.push_back(classes[i]);
