@@ -30,11 +30,11 @@ int onnx2halide_non_zero(onnx2halide_session* session, const halide_buffer_t* x,
     const int64_t elements = onnx2halide_element_count(x);
     const size_t bytes = onnx2halide_element_bytes(x);
     const uint64_t mask = significant_bits(x);
-    const int rank = x->dimensions;
+    const int rank = x->dimensions, axes = rank > 0 ? rank : 1; /* a scalar has one coordinate, as in onnxruntime */
     int64_t count = 0;
     for (int64_t i = 0; i < elements; ++i) count += (bits_of(x->host + (size_t)i * bytes, bytes) & mask) != 0;
     int64_t* result = NULL;
-    RUN(onnx2halide_make_result(session, coordinates, 2, (const int64_t[]){rank, count}, (void**)&result));
+    RUN(onnx2halide_make_result(session, coordinates, 2, (const int64_t[]){axes, count}, (void**)&result));
     const int64_t length = rank > 0 ? onnx2halide_extent(x, rank - 1) : 1;
     int64_t found = 0;
     for (int64_t row = 0; result && found < count; ++row) {
@@ -42,8 +42,7 @@ int onnx2halide_non_zero(onnx2halide_session* session, const halide_buffer_t* x,
         const uint8_t* element = x->host + (size_t)(row * length) * bytes;
         for (int64_t i = 0; i < length; ++i, element += bytes) {
             if (!(bits_of(element, bytes) & mask)) continue;
-            if (rank > 0) result[(rank - 1) * count + found] = i;
-            ++found;
+            result[(axes - 1) * count + found++] = i;
         }
         int64_t rest = row;
         for (int axis = rank - 2; axis >= 0; --axis) {

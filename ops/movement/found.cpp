@@ -17,7 +17,8 @@ public:
     using HostNode::HostNode;
 
     std::vector<TensorType> infer() const override {
-        return {TensorType(ElementType::int64, {static_cast<int64_t>(in(0).rank()), found(0, 1, in(0).elements())})};
+        const auto axes = std::max<int64_t>(1, static_cast<int64_t>(in(0).rank()));  // see onnx2halide_non_zero
+        return {TensorType(ElementType::int64, {axes, found(0, 1, in(0).elements())})};
     }
     HostCall host_call() const override { return {"onnx2halide_non_zero", {}}; }
 };

@@ -122,6 +122,7 @@ CASES = [
     Case("Split", [[data(3, 9), ints(*sizes)] for sizes in ((2, 7), (5, 4), (9, 0), (0, 9))], {"axis": 1}, outputs=2,
          refused=[([data(3, 9), ints(2, 2)], "the sum of split is 4, expected 9")]),
     Case("Split", [[data(2, 3, 1, 4, 2), ints(*sizes)] for sizes in ((0, 1), (1, 0))], {"axis": 2}, outputs=2),
+    Case("NonZero", [[scalar(3)], [scalar(0)]], engine=OnnxRuntime),  # ONNX says that a scalar has no coordinates
     Case("OneHot", [[ints(0, 2, -1), scalar(depth), np.array([0, 1], np.float32)] for depth in (3, 5)]),
     Case("OneHot", [[ints(0, 2, -1), scalar(depth, np.float32), np.array([0, 1], np.float32)] for depth in (3, 5)]),
     Case("Trilu", [[data(5, 6), scalar(k)] for k in (0, 2, -3, 9)]),
