@@ -169,6 +169,7 @@ public:
             .unroll(y);
 
         // A padded copy, from which tiles are read without conditions.
+        // Its size is bounded by a constant: no run allocates it.
         conv2_input.compute_at(conv2_tiles, to)
             .bound_storage(y, tiles / 2 * 4 + 6)
             .vectorize(c, lanes, TailStrategy::ShiftInwards);

@@ -241,7 +241,7 @@ private:
         }
         source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
                                      walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
-        if (!bounds.empty()) source_.schedule("// Its size is bounded by a constant: no run allocates it.");
+        if (!bounds.empty()) source_.schedule(bounds_comment);
         const auto run = input.extents[0].constant();
         int lanes = source_.target().lanes(conv_.loops.element);
         if (run && *run * 2 <= lanes) return place(unroll(input.vars[0]));

@@ -347,6 +347,7 @@ private:
             source_.schedule(func_(WinogradConv::across_role),
                              transform(loops, compute_at(tiles, loops.channels), {places_[0], outputs_[1]}));
         source_.schedule("// A padded copy, from which tiles are read without conditions.");
+        if (at_inputs.size() > 1 || !bound_planes().empty()) source_.schedule(bounds_comment);
         directives = joined({at_inputs, bound_channels(), bound_planes(), spread_pixels()});
         // The pixels of a single channel are adjacent.
         directives.push_back(loops_.places_are_lanes()

@@ -37,6 +37,8 @@ std::string compute_at(const std::string& func, const std::string& loop);
 
 /// The most elements of a Func that are needed at once along a dimension, where Halide derives no constant.
 std::string bound_storage(const std::string& var, const std::string& elements);
+/// What schedules say of such bounds.
+constexpr const char* bounds_comment = "// Its size is bounded by a constant: no run allocates it.";
 /// The same for several dimensions, of which those of a single element need no bound.
 Directives bound_storage(std::span<const std::string> vars, const std::vector<int64_t>& elements);
 
