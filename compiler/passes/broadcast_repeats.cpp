@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "compiler/graph/error.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/node_replacement.h"
 #include "compiler/passes/passes.h"
+#include "ops/node_generator.h"
 
 namespace onnx2halide {
 
@@ -39,6 +42,19 @@ std::optional<Repeated> repeated_matrices(const Value& operand) {
     return repeated;
 }
 
+/// Whether a product belongs to attention, whose kernel goes from scores to results: views in between would divide it.
+bool is_in_attention(const Node& product) {
+    const Node* probabilities = product.inputs[0]->producer;
+    if (probabilities && is_operator(*probabilities, "Softmax")) return true;
+    const Node* reader = &product;
+    do {
+        const std::vector<Node*>& readers = reader->outputs[0]->consumers;
+        if (readers.size() != 1) return false;
+        reader = readers[0];
+    } while (reader->outputs.size() == 1 && make_generator(*reader)->is_pointwise());
+    return is_operator(*reader, "Softmax");
+}
+
 /// Multiplies operand `i` of a MatMul in its own shape, if it is repeated and the other operand has as many matrices.
 bool broadcast(Graph& graph, Node& product, size_t i) {
     const auto repeated = repeated_matrices(*product.inputs[i]);
@@ -64,7 +80,8 @@ bool broadcast(Graph& graph, Node& product, size_t i) {
 
 void broadcast_repeats(Graph& graph) {
     for (Node* node : graph.snapshot()) {
-        if (is_operator(*node, "MatMul") && !broadcast(graph, *node, 1)) broadcast(graph, *node, 0);
+        if (!is_operator(*node, "MatMul") || is_in_attention(*node)) continue;
+        if (!broadcast(graph, *node, 1)) broadcast(graph, *node, 0);
     }
 }
 

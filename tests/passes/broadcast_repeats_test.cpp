@@ -25,7 +25,7 @@ TEST_CASE("a product broadcasts the matrices that a Tile repeats along the batch
           "y_2 = View(x)\ny_3 = Transpose(m)\ny_4 = MatMul(y_2, y_3)\ny_5 = View(y_4)\noutput y_5\n");
 }
 
-TEST_CASE("a Tile stays if it repeats rows or if the other operand has another batch") {
+TEST_CASE("a Tile stays if it repeats rows, if the other operand has another batch, or in attention") {
     for (const char* text : {
              "x = input float32[3,4,5]\nm = input float32[3,5,7]\nr = constant int64[3] 1 1 2\nt = Tile(m, r)\n"
              "y = MatMul(x, t)\noutput y\n",
@@ -33,6 +33,10 @@ TEST_CASE("a Tile stays if it repeats rows or if the other operand has another b
              "y = MatMul(x, t)\noutput y\n",
              "x = input float32[n,4,5]\nm = input float32[3,5,7]\nr = constant int64[3] 2 1 1\nt = Tile(m, r)\n"
              "y = MatMul(x, t)\noutput y\n",
+             "x = input float32[6,4,5]\nm = input float32[3,5,7]\nr = constant int64[3] 2 1 1\nt = Tile(m, r)\n"
+             "s = MatMul(x, t)\nz = Tanh(s)\ny = Softmax(z)\noutput y\n",
+             "x = input float32[6,4,5]\nm = input float32[3,5,7]\nr = constant int64[3] 2 1 1\nt = Tile(m, r)\n"
+             "p = Softmax(x)\ny = MatMul(p, t)\noutput y\n",
          }) {
         const auto graph = parse_graph(text);
         const std::string before = graph_text(*graph);
