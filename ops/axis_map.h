@@ -35,7 +35,8 @@ struct AxisSource {
 
 /// What a copy reads: a Func, and the index among its axes of the one that is the copy's innermost axis in memory.
 struct CopiedFunc {
-    std::string func, copy;
+    std::string func;
+    std::string copy;  // the Func that reads it, which may be inlined in those that follow
     size_t written_axis;
 };
 

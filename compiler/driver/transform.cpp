@@ -77,7 +77,7 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     scale_products(graph);
     if (!target.is_gpu()) fuse_attention(graph);
 
-    // Layouts need all kernels' nodes. Reshapes become views only from then on.
+    // Layouts need all kernels' nodes. But for those around broadcast products, views exist only from then on.
     assign_layouts(graph, target);
     reduce_global_pools(graph);
     if (is_whole) return;

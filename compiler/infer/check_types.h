@@ -8,7 +8,7 @@
 
 namespace onnx2halide {
 
-/// What no kernel could work with or would misread. All throw a CompileError that says what is expected.
+/// What no kernel could work with or would misread. The checks throw a CompileError that says what is expected.
 
 /// Kernels hold only types that Halide has, and count elements in 32 bits.
 void check_type(const Value& value);
@@ -23,7 +23,7 @@ void check_indices(const NodeGenerator& generator, const Node& node);
 /// Checks an output's element type against what the model declares.
 void check_declared(const Value& value);
 
-/// Whether a value of the second type cannot have the shape that the model declares.
+/// Whether a value of type `found` cannot have the shape that the model declares.
 bool contradicts(const TensorType& declared, const TensorType& found);
 
 }  // namespace onnx2halide

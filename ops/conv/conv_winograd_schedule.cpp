@@ -313,8 +313,8 @@ private:
         return loops_.plane_spans ? bound_storage(planes_, *loops_.plane_spans) : Directives{};
     }
 
-    /// Tiles of many channels in lines that share sets of the nearest cache would evict each other while a tile is
-    /// transformed. They are moved apart by a line.
+    /// The inputs and places of a tile would evict each other from the nearest cache while it is transformed, if their
+    /// channels fill a multiple of a page or a large part of one. They are moved apart by a line.
     Directives spread_pixels() const {
         const int64_t channels = loops_.transformed_inputs(source_.target()), bytes = info(ElementType::float32).bytes;
         int64_t pixels = 1;
@@ -327,8 +327,9 @@ private:
         const InputLoops loops = input_loops();
         const std::string tiles = func_(WinogradConv::tiles_role);
         Directives directives = joined(transform(loops, at(task_), places_), storage(loops.parts));
-        append(directives, bound_planes());
-        append(directives, spread_pixels());
+        const Directives bounds = bound_planes(), spread = spread_pixels();
+        append(directives, bounds);
+        append(directives, spread);
         Directives at_inputs = {at(task_)};
         // If the products with all channels' weights follow, copying and transforming some tiles' inputs is a task of
         // its own.
@@ -339,16 +340,15 @@ private:
             // Neighbouring tiles that are interleaved share nearly all inputs of a block.
             if (!is_dilated() && !loops_.is_open()) at_inputs = {compute_at(tiles, to), bound_rows()};
         }
-        if (!spread_pixels().empty())
-            source_.schedule(
-                "// Pixels are a cache line further apart than they fill: those of a tile would share sets.");
+        if (!spread.empty())
+            source_.schedule("// Channels end with an unused cache line: what belongs to a tile would share sets.");
         source_.schedule(tiles, directives);
         if (places_.size() == 2)
             source_.schedule(func_(WinogradConv::across_role),
                              transform(loops, compute_at(tiles, loops.channels), {places_[0], outputs_[1]}));
         source_.schedule("// A padded copy, from which tiles are read without conditions.");
-        if (at_inputs.size() > 1 || !bound_planes().empty()) source_.schedule(bounds_comment);
-        directives = joined({at_inputs, bound_channels(), bound_planes(), spread_pixels()});
+        if (at_inputs.size() > 1 || !bounds.empty()) source_.schedule(bounds_comment);
+        directives = joined({at_inputs, bound_channels(), bounds, spread});
         // The pixels of a single channel are adjacent.
         directives.push_back(loops_.places_are_lanes()
                                  ? vectorise_inputs(output_.vars[1], INT64_MAX, "GuardWithIf")

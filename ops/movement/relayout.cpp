@@ -130,8 +130,9 @@ void schedule_transpose(KernelSource& source, const Loops& loops, size_t read, s
 }
 
 /// The same if the stride between the output's rows is known only at run time: LLVM does not make shuffles of stores at
-/// such strides. Vectors of the input are interleaved, and vectors of the output are stored. If a side is shorter than
-/// a tile, tiles are one element wide along the other.
+/// such strides. The last tiles shift inwards, so the output's memory must be no operand's. Vectors of the input are
+/// interleaved, and vectors of the output are stored. If a side is shorter than a tile, tiles are one element wide
+/// along the other.
 void schedule_open_transpose(KernelSource& source, const Loops& loops, size_t read, const CopiedFunc& copied) {
     const Tiles tiles(source, loops, read, {tile_extent(loops.extents[0]), tile_extent(loops.extents[read])});
     const Directives tasks = tiles.tasks(source);

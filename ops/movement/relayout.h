@@ -10,7 +10,8 @@ class Relayout : public AxisMapNode {
 public:
     explicit Relayout(const Node& node);
     std::vector<TensorType> infer() const override;
-    /// Not if it transposes rows of open length: tiles that a kernel of pointwise nodes ends with have conditions.
+    /// Not if it transposes rows of open length: the last tiles then shift inwards and compute elements again, so that
+    /// the kernel must not overwrite an operand, as those of pointwise nodes may.
     bool is_pointwise() const override;
     /// The axes of an image that is converted between planes and pixels, if their extents are open: tiles then do not
     /// end with a row.
@@ -29,7 +30,7 @@ struct CopySource {
     std::optional<Dim> period;  // of that loop, after which they repeat
     // The input's stride along the copy's innermost loop, in elements, if all sizes are known.
     std::optional<int64_t> pitch;
-    std::optional<CopiedFunc> copied;  // a Func that only this copy reads: its tiles may be computed separately
+    std::optional<CopiedFunc> copied;  // a Func whose tiles may be computed for this copy alone
 };
 
 /// Schedules the loops of a copy, each of more than one iteration, on a CPU: both reads and writes are vectorised.

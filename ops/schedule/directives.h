@@ -42,7 +42,7 @@ constexpr const char* bounds_comment = "// Its size is bounded by a constant: no
 /// The same for several dimensions, of which those of a single element need no bound.
 Directives bound_storage(std::span<const std::string> vars, const std::vector<int64_t>& elements);
 
-/// A Func's extent along a dimension in memory, at least: Halide rounds it up to a multiple.
+/// Rounds a Func's extent along a dimension in memory up to a multiple of so many elements.
 std::string align_storage(const std::string& var, int64_t elements);
 
 /// A parameter that users may set too high, clamped to `most`. (Halide's min of a GeneratorParam returns a dangling

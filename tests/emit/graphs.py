@@ -33,7 +33,7 @@ def one(op, shape, result, *constants, **attributes):
 
 GRAPHS = {
     "winograd": one("Conv", [32, 30, 30], [32, 30, 30], weights(32, 32, 3, 3), pads=[1] * 4),
-    "winograd of many channels in groups": one("Conv", [512, 14, 14], [512, 14, 14], weights(512, 16, 3, 3), pads=[1] * 4, group=32),
+    "winograd of conflicting pixels": one("Conv", [512, 33, 33], [16, 33, 33], weights(16, 512, 3, 3), pads=[1] * 4),
     "direct": one("Conv", [16, 30, 30], [32, 15, 15], weights(32, 16, 3, 3), pads=[1] * 4, strides=[2, 2]),
     "small image": one("Conv", [256, 14, 14], [256, 7, 7], weights(256, 256, 3, 3), pads=[1] * 4, strides=[2, 2]),
     "depthwise": one("Conv", [32, 30, 30], [32, 30, 30], weights(32, 1, 3, 3), pads=[1] * 4, group=32),

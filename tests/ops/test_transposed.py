@@ -16,6 +16,8 @@ BODIES = {
     "long": "s = Mul(a, last) t = Tanh(s)",
     "two": "half = Constant<value_float = 0.5>() b2 = Mul(b, half) l2 = Transpose<perm = [0, 3, 1, 2]>(b2) s = Sub(a, last) r = Max(a2, l2) t = Sub(s, r)",
     "one of two readers": "r = Mul(a, last) q = Add(a2, last) t = Sub(r, q)",
+    # Values that a kernel may overwrite, unless it transposes.
+    "computed": "p = Softmax(a) s = Sub(p, last) t = Tanh(s)",
     "gather": "i = Constant<value_ints = [0, -1, 0]>() t = Gather<axis = 2>(last, i)",
     "gather behind": "i = Constant<value_ints = [0, -1, 0]>() g = Gather<axis = 2>(last, i) t = Exp(g)",
 }

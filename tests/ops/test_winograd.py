@@ -51,7 +51,7 @@ CONVOLUTIONS = [
     ((48, 32, 40, 56), {"kernel": (5, 5), "pads": (2, 2, 2, 2)}),
     ((256, 256, 14, 14), {}),  # more weights than inputs: tiles of channels are outermost
     ((512, 512, 7, 7), {}),
-    ((512, 512, 14, 14), {"group": 32, "batch": 2}),  # pixels that are moved apart in memory
+    ((512, 512, 14, 14), {"group": 32, "batch": 8}),  # pixels that are moved apart in memory
     ((32, 32, 9, 12), {"group": 2}),
     ((12, 48, 14, 14), {"group": 3, "residual": True}),  # groups with different numbers of input and output channels
     ((256, 256, 7, 7), {"group": 8, "batch": 2}),
