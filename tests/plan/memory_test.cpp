@@ -1,5 +1,7 @@
 #include "compiler/plan/memory.h"
 
+#include <utility>
+
 #include <catch2/catch.hpp>
 
 #include <fmt/format.h>
@@ -172,6 +174,26 @@ TEST_CASE("sizes with open dims are expressions, and their memory is placed at r
     CHECK(program.arena_bytes == 0);
     CHECK(program.storage(graph->find("a")).bytes.text() == "(batch * 64)");
     CHECK(program.arena == std::vector<size_t>{program.storage_of.at(graph->find("a"))});
+}
+
+TEST_CASE("a kernel overwrites an operand, unless it transposes rows of open length") {
+    for (const auto& [extents, overwrites] : {std::pair{"2,8,16", true}, {"2,n,m", false}}) {
+        const auto graph = parse_graph(fmt::format(R"(
+            x = input float32[{0}]
+            z = input float32[{0}]
+            u = Relayout.onnx2halide(x) layout=1,2,0
+            p = Exp(u)
+            q = Softmax(p)
+            t = Relayout.onnx2halide(z) layout=1,2,0
+            s = Add(p, t)
+            r = Relayout.onnx2halide(s) layout=2,1,0
+            output q, r)",
+                                                   extents));
+        for (const char* name : {"p", "s"}) graph->find(name)->type->layout = {1, 2, 0};
+        const Program program = planned(*graph);
+        INFO(extents);
+        CHECK((program.storage_of.at(graph->find("s")) == program.storage_of.at(graph->find("p"))) == overwrites);
+    }
 }
 
 TEST_CASE("equal kernels are made once, and dead steps not at all") {
