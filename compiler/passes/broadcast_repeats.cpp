@@ -48,8 +48,7 @@ std::optional<Repeated> repeated_matrices(const Value& operand) {
 /// shape or one element per column.
 bool fits_views(const Value& operand, const std::vector<Dim>& result) {
     const std::vector<Dim>& own = operand.checked_type().shape;
-    return own == result || own.empty() ||
-           std::all_of(own.begin(), own.end() - 1, [](const Dim& extent) { return extent.is(1); });
+    return own == result || is_of_columns(own);
 }
 
 /// Whether views around a product would divide its kernel: that of attention, which goes from scores to results, or one

@@ -1,5 +1,7 @@
 #include "compiler/passes/match.h"
 
+#include <span>
+
 #include "ops/kernel_source.h"
 
 namespace onnx2halide {
@@ -11,6 +13,10 @@ std::optional<double> number_of(const Value* value) {
     if (!value->known->reals.empty()) return value->known->reals[0];
     const auto integer = value->known->integers[0].constant();
     return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
+}
+
+bool is_of_columns(const std::vector<Dim>& shape) {
+    return shape.empty() || count_nontrivial(std::span(shape).first(shape.size() - 1)) == 0;
 }
 
 const Node* sole_producer(const Graph& graph, const Value* value) {

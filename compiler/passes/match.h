@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "compiler/graph/graph.h"
 
@@ -12,6 +13,9 @@ bool is_operator(const Node& node, std::string_view type);
 
 /// The element of a value that has only one, if it is known, else nullopt.
 std::optional<double> number_of(const Value* value);
+
+/// Whether a tensor of this shape has at most one element per column: all extents but the last are 1.
+bool is_of_columns(const std::vector<Dim>& shape);
 
 /// The node that makes a value, if the value has a single use; else null.
 const Node* sole_producer(const Graph& graph, const Value* value);

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <optional>
 #include <set>
 
@@ -91,9 +90,7 @@ private:
         if (operand.shape == result.shape) return shape;
         const std::vector<Dim>& own = operand.shape;
         if (first_axis + own.size() != result.rank()) return std::nullopt;
-        const bool is_of_columns =
-            std::all_of(own.begin(), own.empty() ? own.end() : own.end() - 1, [](const Dim& dim) { return dim.is(1); });
-        if (is_of_columns) return own.size() <= shape.size() ? own : std::vector<Dim>{own.back()};
+        if (is_of_columns(own)) return own.size() <= shape.size() ? own : std::vector<Dim>{own.back()};
 
         std::vector<Dim> along;
         size_t axis = 0;  // of the result
