@@ -183,6 +183,13 @@ std::string graph_text(const Graph& graph) {
     return text + fmt::format("output {}\n", names_of(graph.outputs));
 }
 
+bool is_left_alone(std::string_view text, const std::function<void(Graph&)>& pass) {
+    const auto graph = parse_graph(text);
+    const std::string before = graph_text(*graph);
+    pass(*graph);
+    return graph_text(*graph) == before;
+}
+
 std::string type_text(const TensorType& type) {
     std::vector<std::string> extents;
     for (const Dim& dim : type.shape) extents.push_back(dim.text());

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +28,9 @@ std::string graph_text(const Graph& graph);
 
 /// float32[batch,4], and {1,3,2,0} behind it where the layout is not row-major
 std::string type_text(const TensorType& type);
+
+/// Whether a pass changes none of a graph's nodes.
+bool is_left_alone(std::string_view text, const std::function<void(Graph&)>& pass);
 
 /// The nodes of a graph by name.
 Node* find_node(const Graph& graph, std::string_view name);
