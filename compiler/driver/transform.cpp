@@ -72,6 +72,7 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     sample_inputs(graph, target);
     use_byte_products(graph, target);
     pack_weights(graph, target, policy, targets);
+    merge_duplicates(graph);  // weights that several nodes read are packed once
 
     // A factor of a product's operand would separate the products of attention.
     scale_products(graph);

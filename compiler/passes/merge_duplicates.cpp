@@ -29,11 +29,14 @@ public:
         for (const T& element : list) add(element);
     }
     void add(const std::string& text) { add(std::string_view(text)); }
+    /// Adds the elements if there are few. Of many, equal ones count as such only if they share their bytes, as views
+    /// of one constant do.
     void add(const Constant& constant) {
         add(constant.element);
         add(constant.shape);
-        add(std::string_view(reinterpret_cast<const char*>(constant.data->data()), constant.data->size()));
         add(constant.strings);
+        if (constant.data->size() > most_bytes) return add(constant.data.get());
+        add(std::string_view(reinterpret_cast<const char*>(constant.data->data()), constant.data->size()));
     }
     const std::string& text() const { return text_; }
 
@@ -43,11 +46,11 @@ private:
 
 /// Adds the elements of a value if they are known, else its identity.
 void add_value(Key& key, const Value* value) {
-    const bool is_small = value && value->constant && value->constant->data &&
-                          value->constant->data->size() <= most_bytes && value->type == value->constant->type();
+    const bool is_constant =
+        value && value->constant && value->constant->data && value->type == value->constant->type();
     const bool is_known = value && value->known;
-    key.add(is_small ? 'c' : is_known ? 'k' : 'v');
-    if (is_small) {
+    key.add(is_constant ? 'c' : is_known ? 'k' : 'v');
+    if (is_constant) {
         key.add(*value->constant);
     } else if (is_known) {
         key.add(value->checked_type().element);
