@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
+#include <ranges>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -173,15 +176,47 @@ void pack_winograd(Graph& graph, Node& conv, const PerAxis& places) {
     conv.attributes["places"] = as_integers(places);
 }
 
-void pack_conv(Graph& graph, Node& conv, const Targets& targets, const ConvPolicy& policy) {
+/// The loops of a convolution whose weights may be transformed. If they aren't constants, that takes longer than
+/// Winograd's algorithm saves.
+std::optional<WinogradLoops> loops_of_tiles(const Node& conv) {
+    return is_compile_time_constant(conv.inputs.at(1)) ? winograd_loops(conv) : std::nullopt;
+}
+
+/// What PackWinogradWeights makes weights of, other than the places.
+using SharedWeights = std::tuple<const Value*, std::vector<int64_t>, int64_t>;
+
+SharedWeights weights_of(const Node& conv) {
+    const Value* weights = conv.inputs.at(1);
+    return {weights, spatial_attribute(conv, "strides", weights->checked_type().rank() - 2), conv.integer("group", 1)};
+}
+
+/// The convolutions by Winograd's algorithm, with the places of their tiles.
+std::map<const Node*, WinogradLoops> choose_tiles(const Graph& graph, const Target& target, const ConvPolicy& policy) {
+    std::map<SharedWeights, std::vector<std::pair<const Node*, WinogradLoops>>> sharing;
+    for (const auto& node : graph.nodes()) {
+        if (!node->domain.empty() || node->op_type != "Conv" || !gains_from_packing(*node)) continue;
+        if (const auto loops = loops_of_tiles(*node)) sharing[weights_of(*node)].emplace_back(node.get(), *loops);
+    }
+    std::map<const Node*, WinogradLoops> tiled;
+    for (const auto& [weights, convs] : sharing) {
+        const auto all = std::views::values(convs);
+        const auto places = choose_places(std::vector<WinogradLoops>(all.begin(), all.end()), policy, target);
+        if (!places) continue;
+        for (const auto& [conv, loops] : convs) {
+            const WinogradLoops own = loops.with_places(*places);
+            if (gaining_time(own, policy, target)) tiled.emplace(conv, own);
+        }
+    }
+    return tiled;
+}
+
+/// `loops` are those of Winograd's algorithm; null for the direct one.
+void pack_conv(Graph& graph, Node& conv, const WinogradLoops* loops, const Targets& targets, const ConvPolicy& policy) {
     if (!gains_from_packing(conv)) return;
-    // Transforming weights takes longer than Winograd's algorithm saves.
-    const auto loops = is_compile_time_constant(conv.inputs[1]) ? winograd_loops(conv) : std::nullopt;
-    const auto walk = loops ? choose_winograd(*loops, policy, targets.best) : std::nullopt;
-    if (!walk) return pack_direct(graph, conv, targets);
-    const auto small = choose_for_small_images(loops->with_places(walk->places), policy, targets.best);
+    if (!loops) return pack_direct(graph, conv, targets);
+    const auto small = choose_for_small_images(*loops, policy, targets.best);
     if (small) add_small_images(graph, conv, *small, targets);
-    pack_winograd(graph, conv, walk->places);
+    pack_winograd(graph, conv, places_of_tile(loops->kernel));
 }
 
 /// On a GPU, adjacent threads read adjacent columns of B, so a Gemm that transposes B gets it transposed in memory.
@@ -206,9 +241,12 @@ bool are_worth_packing(const std::vector<Dim>& image) {
 
 void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy, std::span<const Target> all) {
     const Targets targets{target, all.empty() ? std::span(&target, 1) : all};
+    const std::map<const Node*, WinogradLoops> tiled = choose_tiles(graph, target, policy);
     for (const auto& node : graph.nodes()) {
         if (!node->domain.empty()) continue;
-        if (node->op_type == "Conv") pack_conv(graph, *node, targets, policy);
+        const auto loops = tiled.find(node.get());
+        if (node->op_type == "Conv")
+            pack_conv(graph, *node, loops == tiled.end() ? nullptr : &loops->second, targets, policy);
         const bool is_product = node->op_type == "MatMul" || node->op_type == "Gemm";
         if (is_product) target.is_gpu() ? lay_columns(graph, *node) : pack_matmul(graph, *node, target);
     }

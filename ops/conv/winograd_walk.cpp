@@ -239,39 +239,74 @@ std::vector<WinogradLoops> usual_images(const WinogradLoops& loops) {
     return images;
 }
 
+/// The direct algorithm's cycles for one convolution, on average of the usual sizes.
+double mean_direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
+    const std::vector<WinogradLoops> images = usual_images(loops);
+    double cycles = 0;
+    for (const WinogradLoops& image : images) cycles += direct_cycles(image, policy, target);
+    return cycles / static_cast<double>(images.size());
+}
+
+/// The time that tiles of the loops' places take, relative to that of the direct algorithm, on average of the usual
+/// sizes.
+double relative_time(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
+    const std::vector<WinogradLoops> images = usual_images(loops);
+    double time = 0;
+    for (const WinogradLoops& image : images)
+        time += whole_walk(image, policy, target).cycles / direct_cycles(image, policy, target);
+    return time / static_cast<double>(images.size());
+}
+
+/// By how much a choice may be slower than the fastest if it has fewer weights, or is simpler: more if the size, and
+/// with it the estimate, is open.
+double hardly(std::span<const WinogradLoops> convs) {
+    return std::ranges::any_of(convs, &WinogradLoops::is_open) ? 1.1 : 1.03;
+}
+
 }  // namespace
+
+std::optional<double> gaining_time(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
+    constexpr double least_gain = 1.03;
+    const double time = relative_time(loops, policy, target);
+    const bool gains = policy.algorithm == ConvAlgorithm::winograd || time * least_gain <= 1;
+    return gains ? std::optional(time) : std::nullopt;
+}
+
+std::optional<PerAxis> choose_places(std::span<const WinogradLoops> convs, const ConvPolicy& policy,
+                                     const Target& target) {
+    if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
+    struct Choice {
+        PerAxis places;
+        double cycles;
+        int64_t weights;  // bytes
+    };
+    std::vector<double> direct;
+    for (const WinogradLoops& conv : convs) direct.push_back(mean_direct_cycles(conv, policy, target));
+    std::vector<Choice> choices;
+    for (const PerAxis& places : choices_of_places(convs.front().kernel)) {
+        Choice choice{places, 0, winograd_weight_bytes(convs.front().with_places(places))};
+        bool is_used = false;
+        for (size_t i = 0; i < convs.size(); ++i) {
+            const auto time = gaining_time(convs[i].with_places(places), policy, target);
+            choice.cycles += direct[i] * time.value_or(1);
+            is_used |= time.has_value();
+        }
+        if (is_used) choices.push_back(choice);
+    }
+    if (choices.empty()) return {};
+    const double most = std::ranges::min(choices, {}, &Choice::cycles).cycles * hardly(convs);
+    std::erase_if(choices, [&](const Choice& choice) { return choice.cycles > most; });
+    // Fewer weights also round less. Then the taller tile, as the loop over a tile's rows ends where an image does.
+    return std::ranges::min(choices, {},
+                            [](const Choice& choice) { return std::make_tuple(choice.weights, -choice.places[0]); })
+        .places;
+}
 
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy,
                                             const Target& target) {
-    if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
-    // Among choices that are hardly slower than the fastest, fewer weights and smaller rounding errors are better.
-    constexpr double hardly = 1.03;
-    const std::vector<WinogradLoops> images = usual_images(loops);
-    std::vector<double> direct;  // cycles of each image
-    for (const WinogradLoops& image : images) direct.push_back(direct_cycles(image, policy, target));
-    struct Choice {
-        PerAxis places;
-        double time;      // relative to that of the direct algorithm
-        int64_t weights;  // bytes
-    };
-    std::vector<Choice> choices;
-    for (const PerAxis& places : choices_of_places(loops.kernel)) {
-        double time = 0;
-        for (size_t i = 0; i < images.size(); ++i)
-            time += whole_walk(images[i].with_places(places), policy, target).cycles / direct[i];
-        time /= static_cast<double>(images.size());
-        const bool is_enough = policy.algorithm == ConvAlgorithm::winograd || time * hardly <= 1;
-        if (is_enough) choices.push_back({places, time, winograd_weight_bytes(loops.with_places(places))});
-    }
-    if (choices.empty()) return {};
-    const auto by_time = [](const Choice& a, const Choice& b) { return a.time < b.time; };
-    const double most = std::min_element(choices.begin(), choices.end(), by_time)->time * hardly;
-    std::erase_if(choices, [&](const Choice& choice) { return choice.time > most; });
-    // Then the taller tile, as the loop over a tile's rows ends where an image does.
-    const auto best = std::min_element(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
-        return std::make_tuple(a.weights, -a.places[0]) < std::make_tuple(b.weights, -b.places[0]);
-    });
-    return whole_walk(loops.with_places(best->places), policy, target);
+    const auto places = choose_places({&loops, 1}, policy, target);
+    if (!places) return {};
+    return whole_walk(loops.with_places(*places), policy, target);
 }
 
 namespace {
@@ -285,7 +320,7 @@ std::optional<SmallImages> alternative_for(const WinogradLoops& small, const Win
         return places_of_tile(of.kernel) == PerAxis{1, 1} ? direct_cycles(of, policy, target)
                                                           : whole_walk(of, policy, target).cycles;
     };
-    constexpr double least_gain = 1.2;  // that justifies another kernel
+    constexpr double least_gain = 1.5;  // that justifies another kernel and its weights
     if (cycles(small) < least_gain * cycles(small.with_places(places))) return {};
     struct Growth {
         double tile, start;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 
 #include "ops/conv/conv_policy.h"
 #include "ops/conv/conv_tile.h"
@@ -29,9 +30,18 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
 /// Cycles of the direct convolution of one image on one core, including loading its weights.
 double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
-/// How a convolution is computed by Winograd's algorithm, if that is requested or faster than the direct one; nullopt
-/// if the direct one is used, as always on a GPU. For an open image, on average of the usual sizes. The walk's cycles
-/// include loading its weights.
+/// The time that tiles of the loops' places take, relative to that of the direct algorithm, for an open image on
+/// average of the usual sizes; nullopt if they are neither faster nor requested.
+std::optional<double> gaining_time(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
+
+/// The places of a tile for convolutions with the same weights and strides, which are transformed once: those that gain
+/// nothing from such tiles are direct. nullopt if all are, as always on a GPU. Of choices that are hardly slower than
+/// the fastest, the one with the fewest weights.
+std::optional<PerAxis> choose_places(std::span<const WinogradLoops> convs, const ConvPolicy& policy,
+                                     const Target& target);
+
+/// How a convolution with weights of its own is computed by Winograd's algorithm, if it is. The walk's cycles include
+/// loading its weights.
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
 /// The alternative for small images of open sizes, and the data for the choice at run time: cycles on one core of each

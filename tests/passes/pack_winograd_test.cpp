@@ -116,7 +116,7 @@ TEST_CASE("small images of open size have a kernel of their own if that is faste
     CHECK(of_image("height,width", 12, {ConvAlgorithm::direct}) == "PackedConv");
 }
 
-TEST_CASE("open signals are long, but short ones have a kernel of their own") {
+TEST_CASE("open signals are long; for short ones, which gain little, a second kernel does not pay") {
     const auto of_signal = [](const char* length, int taps, bool is_padded = true) {
         const auto graph = parse_graph(fmt::format(R"(
             x = input float32[1,64,{0}]
@@ -131,7 +131,7 @@ TEST_CASE("open signals are long, but short ones have a kernel of their own") {
     };
     CHECK(of_signal("4", 3) == "PackedConv");
     CHECK(of_signal("16000", 3) == "WinogradConv");
-    CHECK(of_signal("samples", 3) == "WinogradConv PackedConv");
+    CHECK(of_signal("samples", 3) == "WinogradConv");
     // All but 32 of its taps are outside of such a signal.
     CHECK(of_signal("16", 512) == "PackedConv");
     CHECK(of_signal("143", 128, false) == "WinogradConv");
@@ -173,6 +173,29 @@ TEST_CASE("small images have small tiles or none") {
     CHECK(of_image(10, "x86-64-linux-avx512_skylake") == "16x4x4x256x16");
     CHECK(of_image(2, "x86-64-linux-avx512_skylake") == "16x3x3x256x16");
     CHECK(of_image(28, "x86-64-linux-opencl") == "16x3x3x256x16");
+}
+
+TEST_CASE("convolutions with the same weights share their transforms, or are direct") {
+    const auto shapes = [](const char* sizes) {
+        const auto graph = parse_graph(fmt::format(R"(
+            w = constant float32[256,256,3,3]
+            {}
+            a = Conv(x, w) pads=1,1,1,1
+            b = Conv(y, w) pads=1,1,1,1
+            c = Conv(z, w) pads=1,1,1,1
+            output a, b, c)",
+                                                   sizes));
+        pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), {});
+        std::string text;
+        for (const char* name : {"a", "b", "c"})
+            text += shape_text(find_node(*graph, name)->inputs.at(1)->checked_type().shape) + " ";
+        return text;
+    };
+    // The second by itself has tiles of 4 x 4 places.
+    CHECK(shapes("x = input float32[1,256,28,28]\ny = input float32[1,256,10,10]\nz = input float32[1,256,2,2]") ==
+          "16x6x6x256x16 16x6x6x256x16 16x3x3x256x16 ");
+    CHECK(shapes("x = input float32[1,256,10,10]\ny = input float32[1,256,10,10]\nz = input float32[1,256,10,10]") ==
+          "16x4x4x256x16 16x4x4x256x16 16x4x4x256x16 ");
 }
 
 TEST_CASE("transformed weights pay off earlier if they need not come from memory") {
