@@ -83,30 +83,27 @@ inline std::vector<TileVersion> sum_versions(Expr extent, int most) {
     return best_versions(sizes, [&](int size, int other) { return work(size) <= work(other); });
 }
 
-/// Computes the tiles that a transposing copy reads, within `loop` of the copy. Vectors of `read` elements along the
-/// innermost axis, if `has_vectors`, become the columns of a tile, whose rows are `written` elements along the axis
-/// that the copy stores contiguously.
-inline void interleave_tile(Func tile, int axis, int written, int read, Func copy, Var loop, const Expr& has_vectors) {
+/// Computes the tiles that a transposing copy reads, within `loop` of the kernel's result: the copy or what is computed
+/// from it. Vectors of `read` elements along the innermost axis, if `has_vectors`, become the columns of a tile, whose
+/// rows are `written` elements along the axis that the copy stores contiguously.
+inline void interleave_tile(Func tile, int axis, int written, int read, Func result, Var loop,
+                            const Expr& has_vectors) {
     std::vector<Var> order = tile.args();
     const Var inner = order[0], outer = order[axis];
     std::swap(order[0], order[axis]);
-    tile.compute_at(copy, loop).reorder_storage(order);
+    tile.compute_at(result, loop).reorder_storage(order);
     Stage vectors = Internal::is_const_one(has_vectors) ? Stage(tile) : tile.specialize(has_vectors);
     vectors.vectorize(inner, read, TailStrategy::GuardWithIf).unroll(outer, written, TailStrategy::GuardWithIf);
 }
 
-/// The number of rows in a task: enough for it to have this many elements, and for neighbouring tasks to share few of
-/// the rows that they read; more if some threads would otherwise have more tasks than others. If only some threads
-/// would have a task at all, all rows are one, whose `inner_tasks` are divided instead; if these are fewer than
-/// threads, too, each thread has a task of half as many rows at least.
-inline Expr rows_of_task(Expr rows, Expr elements_of_row, int elements, int least_rows, Expr threads,
-                         int inner_tasks = 1) {
-    const Expr enough = clamp((elements + elements_of_row - 1) / elements_of_row, Halide::min(least_rows, rows), rows);
-    const Expr most_tasks = Halide::max(rows / Halide::max(enough, 1), 1);
-    const Expr tasks = select(most_tasks >= threads, most_tasks / threads * threads,  //
-                              inner_tasks >= threads, 1,                              //
-                              most_tasks * 2 >= threads, Halide::min(threads, rows), most_tasks);
-    return (rows + tasks - 1) / tasks;
+/// The number of rows in a task: runtime/tasks.c decides. Halide copies what a task's size is into the bounds of every
+/// loop in and around it. As an expression in Halide's terms, this took a third of the compile time of kernels for open
+/// images; a call's arguments are short.
+inline Expr rows_of_task(Expr rows, Expr elements_of_row, Expr elements, Expr least_rows, Expr threads,
+                         Expr inner_tasks = 1) {
+    return Internal::Call::make(Int(32), "onnx2halide_rows_of_task",
+                                {rows, elements_of_row, elements, least_rows, threads, inner_tasks},
+                                Internal::Call::PureExtern);
 }
 
 /// Vectorises a Func's first update, a reduction over vectors of `width` elements (a power of two): the lanes are

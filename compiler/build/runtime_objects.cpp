@@ -62,6 +62,7 @@ std::vector<std::string_view> runtime_sources(const std::string& kernels_target)
                                              "non_max_suppression.c",
                                              "processor.c",
                                              "threads.c",
+                                             "tasks.c",
                                              "halide_hooks.c"};
     const std::vector<std::string_view> device = device_sources(kernels_target);
     sources.insert(sources.end(), device.begin(), device.end());

@@ -121,6 +121,7 @@ public:
             .split(c, vector, c, lanes)
             .split(x, xo, x, 4, TailStrategy::GuardWithIf)
             .split(y, yo, y, 4, TailStrategy::GuardWithIf)
+            .partition(yo, Partition::Never)
             .reorder(c, x, y, vector, xo, yo, co, n)
             .vectorize(c)
             .unroll(x)
@@ -161,6 +162,7 @@ public:
             .unroll(i)
             .unroll(j)
             .split(t, to, t, tiles, TailStrategy::GuardWithIf)
+            .partition(to, Partition::Never)
             .parallel(to);
         conv2_across.compute_at(conv2_tiles, c)
             .reorder(i, y, c, t)

@@ -140,6 +140,7 @@ private:
             if (is_dilated() || !is_transformed(axis)) continue;
             tiles.back() = source_.var(axis.var + "o");
             directives.push_back(split(axis.var, tiles.back(), std::to_string(block(axis)), "GuardWithIf"));
+            if (axis.var != outputs_.front()) directives.push_back(keep_whole(tiles.back()));
         }
         const std::vector<std::string> in_tile = is_dilated() ? std::vector<std::string>{} : outputs_;
         directives.push_back(reorder_all({{c_}, in_tile, {vector_}, tiles, {channels_}, strips, planes_}));
@@ -336,6 +337,7 @@ private:
         if (loops_.is_open() || (walk_.channels_outermost && walk_.parallel)) {
             const std::string to = source_.var("to");
             directives.push_back(split(t_, to, tiles_, "GuardWithIf"));
+            directives.push_back(keep_whole(to));
             directives.push_back(parallel(to));
             // Neighbouring tiles that are interleaved share nearly all inputs of a block.
             if (!is_dilated() && !loops_.is_open()) at_inputs = {compute_at(tiles, to), bound_rows()};

@@ -32,6 +32,8 @@ Directives unroll_all(const std::vector<std::string>& loops) {
 
 std::string vectorize(const std::string& loop) { return fmt::format("vectorize({})", loop); }
 
+std::string keep_whole(const std::string& loop) { return fmt::format("partition({}, Partition::Never)", loop); }
+
 std::string parallel(const std::string& loop) { return fmt::format("parallel({})", loop); }
 
 std::string compute_at(const std::string& func, const std::string& loop) {

@@ -33,6 +33,10 @@ std::string vectorize(const std::string& loop);
 
 std::string parallel(const std::string& loop);
 
+/// Keeps a loop whose last iterations are shorter or guarded in one piece: Halide would copy what is inside for those
+/// without guards, which pays only where guards are many.
+std::string keep_whole(const std::string& loop);
+
 std::string compute_at(const std::string& func, const std::string& loop);
 
 /// The most elements of a Func that are needed at once along a dimension, where Halide derives no constant.

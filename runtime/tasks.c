@@ -1,0 +1,21 @@
+#include "tasks.h"
+
+static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int32_t onnx2halide_rows_of_task(int32_t rows, int32_t elements_of_row, int32_t elements, int32_t least_rows,
+                                 int32_t threads, int32_t inner_tasks) {
+    const int64_t with_elements = ceil_div(elements, at_least(elements_of_row, 1));
+    const int64_t enough = at_most(at_least(with_elements, least_rows), at_least(rows, 1));
+    const int64_t most_tasks = at_least(rows / enough, 1);
+    int64_t tasks = most_tasks;
+    if (most_tasks >= threads) {
+        tasks = most_tasks / threads * threads;
+    } else if (inner_tasks >= threads) {
+        tasks = 1;
+    } else if (most_tasks * 2 >= threads) {
+        tasks = at_most(threads, at_least(rows, 1));
+    }
+    return (int32_t)at_least(ceil_div(rows, tasks), 1);
+}
