@@ -59,7 +59,7 @@ std::optional<std::string> text_with_headers(const ArchiveJob& job) {
 /// Compiles the host program with further flags and returns the object's path.
 std::string build_host_program(const ArchiveJob& job, const fs::path& object, std::vector<std::string> flags = {}) {
     // Calls of kernels gain nothing from a higher level, which takes long for long programs.
-    const CSource source{job.cc, job.runs_once ? "-O0" : "-O1", host_program_of(job), job.folder, std::move(flags)};
+    const CSource source{job.cc, job.runs_once ? "-O0" : "-Og", host_program_of(job), job.folder, std::move(flags)};
     std::optional<std::string> text = text_with_headers(job);
     if (!text) text = run_c_compiler(source, {"-E", "-P"});
     compile_c(source, fmt::format("{}\n{}", fmt::join(source.flags, " "), *text), object);
