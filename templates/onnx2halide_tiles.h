@@ -101,9 +101,9 @@ inline void interleave_tile(Func tile, int axis, int written, int read, Func res
 /// images; a call's arguments are short.
 inline Expr rows_of_task(Expr rows, Expr elements_of_row, Expr elements, Expr least_rows, Expr threads,
                          Expr inner_tasks = 1) {
-    return Internal::Call::make(Int(32), "onnx2halide_rows_of_task",
-                                {rows, elements_of_row, elements, least_rows, threads, inner_tasks},
-                                Internal::Call::PureExtern);
+    std::vector<Expr> arguments = {rows, elements_of_row, elements, least_rows, threads, inner_tasks};
+    for (Expr& argument : arguments) argument = cast<int32_t>(argument);
+    return Internal::Call::make(Int(32), "onnx2halide_rows_of_task", arguments, Internal::Call::PureExtern);
 }
 
 /// Vectorises a Func's first update, a reduction over vectors of `width` elements (a power of two): the lanes are

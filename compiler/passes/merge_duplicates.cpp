@@ -29,29 +29,38 @@ public:
         for (const T& element : list) add(element);
     }
     void add(const std::string& text) { add(std::string_view(text)); }
-    /// Adds the elements if there are few. Of many, equal ones count as such only if they share their bytes, as views
-    /// of one constant do.
     void add(const Constant& constant) {
-        add(constant.element);
-        add(constant.shape);
-        add(constant.strings);
-        if (constant.data->size() > most_bytes) return add(constant.data.get());
+        add_type(constant);
         add(std::string_view(reinterpret_cast<const char*>(constant.data->data()), constant.data->size()));
+    }
+    /// Adds which bytes a constant holds: views of one constant share them.
+    void add_bytes_of(const Constant& constant) {
+        add_type(constant);
+        add(constant.data.get());
     }
     const std::string& text() const { return text_; }
 
 private:
     std::string text_;
+
+    void add_type(const Constant& constant) {
+        add(constant.element);
+        add(constant.shape);
+        add(constant.strings);
+    }
 };
 
-/// Adds the elements of a value if they are known, else its identity.
+/// Adds the elements of a value if they are known and few, else its identity.
 void add_value(Key& key, const Value* value) {
     const bool is_constant =
         value && value->constant && value->constant->data && value->type == value->constant->type();
+    const bool is_small = is_constant && value->constant->data->size() <= most_bytes;
     const bool is_known = value && value->known;
-    key.add(is_constant ? 'c' : is_known ? 'k' : 'v');
-    if (is_constant) {
+    key.add(is_small ? 'c' : is_constant ? 'b' : is_known ? 'k' : 'v');
+    if (is_small) {
         key.add(*value->constant);
+    } else if (is_constant) {
+        key.add_bytes_of(*value->constant);
     } else if (is_known) {
         key.add(value->checked_type().element);
         for (const auto* dims : {&value->checked_type().shape, &value->known->integers}) {

@@ -182,17 +182,23 @@ std::optional<WinogradLoops> loops_of_tiles(const Node& conv) {
     return is_compile_time_constant(conv.inputs.at(1)) ? winograd_loops(conv) : std::nullopt;
 }
 
-/// What PackWinogradWeights makes weights of, other than the places.
-using SharedWeights = std::tuple<const Value*, std::vector<int64_t>, int64_t>;
+/// What PackWinogradWeights transforms, other than by places: the bytes, which views of a constant share, their shape
+/// and the strides.
+using TransformedWeights = std::tuple<const void*, std::vector<int64_t>, std::vector<int64_t>>;
 
-SharedWeights weights_of(const Node& conv) {
+TransformedWeights weights_of(const Node& conv) {
     const Value* weights = conv.inputs.at(1);
-    return {weights, spatial_attribute(conv, "strides", weights->checked_type().rank() - 2), conv.integer("group", 1)};
+    const void* bytes = weights;
+    if (weights->constant && weights->constant->data) bytes = weights->constant->data.get();
+    std::vector<int64_t> shape = kernel_shape(weights->checked_type());
+    std::vector<int64_t> strides = spatial_attribute(conv, "strides", shape.size());
+    for (size_t axis = 0; axis < 2; ++axis) shape.push_back(*weights->checked_type().shape[axis].constant());
+    return {bytes, std::move(shape), std::move(strides)};
 }
 
 /// The convolutions by Winograd's algorithm, with the places of their tiles.
 std::map<const Node*, WinogradLoops> choose_tiles(const Graph& graph, const Target& target, const ConvPolicy& policy) {
-    std::map<SharedWeights, std::vector<std::pair<const Node*, WinogradLoops>>> sharing;
+    std::map<TransformedWeights, std::vector<std::pair<const Node*, WinogradLoops>>> sharing;
     for (const auto& node : graph.nodes()) {
         if (!node->domain.empty() || node->op_type != "Conv" || !gains_from_packing(*node)) continue;
         if (const auto loops = loops_of_tiles(*node)) sharing[weights_of(*node)].emplace_back(node.get(), *loops);
@@ -204,7 +210,7 @@ std::map<const Node*, WinogradLoops> choose_tiles(const Graph& graph, const Targ
         if (!places) continue;
         for (const auto& [conv, loops] : convs) {
             const WinogradLoops own = loops.with_places(*places);
-            if (gaining_time(own, policy, target)) tiled.emplace(conv, own);
+            if (time_if_gaining(own, policy, target)) tiled.emplace(conv, own);
         }
     }
     return tiled;

@@ -21,7 +21,8 @@ void sink_constants(Graph& graph);
 /// Makes constants of values whose elements inference knows, and removes nodes whose results are unused.
 void prune(Graph& graph);
 
-/// Merges nodes that compute the same from the same inputs, such as the attention masks of all layers of a transformer.
+/// Merges nodes that compute the same from the same inputs, such as the attention masks of all layers of a transformer,
+/// or the packing of weights that all layers share.
 void merge_duplicates(Graph& graph);
 
 /// Makes nodes that broadcast their operands read the input of an Expand or Tile instead of its output. Exporters

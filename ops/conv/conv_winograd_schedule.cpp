@@ -140,6 +140,7 @@ private:
             if (is_dilated() || !is_transformed(axis)) continue;
             tiles.back() = source_.var(axis.var + "o");
             directives.push_back(split(axis.var, tiles.back(), std::to_string(block(axis)), "GuardWithIf"));
+            // Of unrolled outputs each has a guard; of others only the loop ends earlier.
             if (axis.var != outputs_.front()) directives.push_back(keep_whole(tiles.back()));
         }
         const std::vector<std::string> in_tile = is_dilated() ? std::vector<std::string>{} : outputs_;

@@ -205,6 +205,10 @@ int64_t winograd_weight_bytes(const WinogradLoops& loops) {
     return weight_bytes(loops, product_of_axes(places_of_tile(loops.kernel)) * loops.terms());
 }
 
+int64_t direct_weight_bytes(const WinogradLoops& loops) {
+    return weight_bytes(loops, loops.inputs * loops.plane_taps * loops.kernel[0].kernel * loops.kernel[1].kernel);
+}
+
 /// The walk with cycles that include loading weights and writing results: the results of a strip are written one after
 /// the other, after its products.
 WinogradWalk whole_walk(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
@@ -259,13 +263,13 @@ double relative_time(const WinogradLoops& loops, const ConvPolicy& policy, const
 
 /// By how much a choice may be slower than the fastest if it has fewer weights, or is simpler: more if the size, and
 /// with it the estimate, is open.
-double hardly(std::span<const WinogradLoops> convs) {
+double tolerance(std::span<const WinogradLoops> convs) {
     return std::ranges::any_of(convs, &WinogradLoops::is_open) ? 1.1 : 1.03;
 }
 
 }  // namespace
 
-std::optional<double> gaining_time(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
+std::optional<double> time_if_gaining(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
     constexpr double least_gain = 1.03;
     const double time = relative_time(loops, policy, target);
     const bool gains = policy.algorithm == ConvAlgorithm::winograd || time * least_gain <= 1;
@@ -281,20 +285,23 @@ std::optional<PerAxis> choose_places(std::span<const WinogradLoops> convs, const
         int64_t weights;  // bytes
     };
     std::vector<double> direct;
-    for (const WinogradLoops& conv : convs) direct.push_back(mean_direct_cycles(conv, policy, target));
+    for (const WinogradLoops& conv : convs)
+        direct.push_back(static_cast<double>(conv.images) * mean_direct_cycles(conv, policy, target));
     std::vector<Choice> choices;
     for (const PerAxis& places : choices_of_places(convs.front().kernel)) {
         Choice choice{places, 0, winograd_weight_bytes(convs.front().with_places(places))};
-        bool is_used = false;
+        size_t used = 0;
         for (size_t i = 0; i < convs.size(); ++i) {
-            const auto time = gaining_time(convs[i].with_places(places), policy, target);
+            const auto time = time_if_gaining(convs[i].with_places(places), policy, target);
             choice.cycles += direct[i] * time.value_or(1);
-            is_used |= time.has_value();
+            if (time) ++used;
         }
-        if (is_used) choices.push_back(choice);
+        if (used == 0) continue;
+        if (used < convs.size()) choice.weights += direct_weight_bytes(convs.front());
+        choices.push_back(choice);
     }
     if (choices.empty()) return {};
-    const double most = std::ranges::min(choices, {}, &Choice::cycles).cycles * hardly(convs);
+    const double most = std::ranges::min(choices, {}, &Choice::cycles).cycles * tolerance(convs);
     std::erase_if(choices, [&](const Choice& choice) { return choice.cycles > most; });
     // Fewer weights also round less. Then the taller tile, as the loop over a tile's rows ends where an image does.
     return std::ranges::min(choices, {},

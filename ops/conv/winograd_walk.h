@@ -32,11 +32,11 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
 
 /// The time that tiles of the loops' places take, relative to that of the direct algorithm, for an open image on
 /// average of the usual sizes; nullopt if they are neither faster nor requested.
-std::optional<double> gaining_time(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
+std::optional<double> time_if_gaining(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
 /// The places of a tile for convolutions with the same weights and strides, which are transformed once: those that gain
 /// nothing from such tiles are direct. nullopt if all are, as always on a GPU. Of choices that are hardly slower than
-/// the fastest, the one with the fewest weights.
+/// the fastest, the one with the fewest weights, including those of direct convolutions.
 std::optional<PerAxis> choose_places(std::span<const WinogradLoops> convs, const ConvPolicy& policy,
                                      const Target& target);
 

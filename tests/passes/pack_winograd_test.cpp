@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/passes/pack.h"
+#include "compiler/passes/passes.h"
 #include "ops/node_generator.h"
 #include "tests/small_graph.h"
 
@@ -116,7 +117,7 @@ TEST_CASE("small images of open size have a kernel of their own if that is faste
     CHECK(of_image("height,width", 12, {ConvAlgorithm::direct}) == "PackedConv");
 }
 
-TEST_CASE("open signals are long; for short ones, which gain little, a second kernel does not pay") {
+TEST_CASE("open signals are long, but short ones have a kernel of their own where that is much faster") {
     const auto of_signal = [](const char* length, int taps, bool is_padded = true) {
         const auto graph = parse_graph(fmt::format(R"(
             x = input float32[1,64,{0}]
@@ -132,6 +133,7 @@ TEST_CASE("open signals are long; for short ones, which gain little, a second ke
     CHECK(of_signal("4", 3) == "PackedConv");
     CHECK(of_signal("16000", 3) == "WinogradConv");
     CHECK(of_signal("samples", 3) == "WinogradConv");
+    CHECK(of_signal("samples", 31) == "WinogradConv PackedConv");
     // All but 32 of its taps are outside of such a signal.
     CHECK(of_signal("16", 512) == "PackedConv");
     CHECK(of_signal("143", 128, false) == "WinogradConv");
@@ -176,26 +178,34 @@ TEST_CASE("small images have small tiles or none") {
 }
 
 TEST_CASE("convolutions with the same weights share their transforms, or are direct") {
-    const auto shapes = [](const char* sizes) {
+    const auto shapes = [](std::string_view inputs, std::string_view second = "") {
         const auto graph = parse_graph(fmt::format(R"(
             w = constant float32[256,256,3,3]
+            v = Identity(w)
             {}
             a = Conv(x, w) pads=1,1,1,1
-            b = Conv(y, w) pads=1,1,1,1
+            b = Conv(y, v) pads=1,1,1,1 {}
             c = Conv(z, w) pads=1,1,1,1
             output a, b, c)",
-                                                   sizes));
+                                                   inputs, second));
+        prune(*graph);  // v is a constant then, which shares the bytes of w
         pack_weights(*graph, Target::parse("x86-64-linux-avx512_skylake"), {});
         std::string text;
         for (const char* name : {"a", "b", "c"})
             text += shape_text(find_node(*graph, name)->inputs.at(1)->checked_type().shape) + " ";
         return text;
     };
-    // The second by itself has tiles of 4 x 4 places.
-    CHECK(shapes("x = input float32[1,256,28,28]\ny = input float32[1,256,10,10]\nz = input float32[1,256,2,2]") ==
-          "16x6x6x256x16 16x6x6x256x16 16x3x3x256x16 ");
-    CHECK(shapes("x = input float32[1,256,10,10]\ny = input float32[1,256,10,10]\nz = input float32[1,256,10,10]") ==
-          "16x4x4x256x16 16x4x4x256x16 16x4x4x256x16 ");
+    const auto images = [](std::string_view x, std::string_view y, std::string_view z) {
+        return fmt::format("x = input float32[{}]\ny = input float32[{}]\nz = input float32[{}]\n", x, y, z);
+    };
+    const std::string large = "1,256,28,28", medium = "1,256,10,10", small = "1,256,2,2";
+    CHECK(shapes(images(medium, medium, medium)) == "16x4x4x256x16 16x4x4x256x16 16x4x4x256x16 ");
+    CHECK(shapes(images(large, medium, small)) == "16x6x6x256x16 16x6x6x256x16 16x3x3x256x16 ");
+    // Dilated kernels have the same weights, those with strides others.
+    CHECK(shapes(images(large, large, large), "dilations=2,2") == "16x6x6x256x16 16x6x6x256x16 16x6x6x256x16 ");
+    CHECK(shapes(images(large, large, large), "strides=2,2") != shapes(images(large, large, large)));
+    // Many small images count as much as a large one.
+    CHECK(shapes(images(large, "64,256,10,10", "64,256,10,10")) == "16x6x4x256x16 16x6x4x256x16 16x6x4x256x16 ");
 }
 
 TEST_CASE("transformed weights pay off earlier if they need not come from memory") {
