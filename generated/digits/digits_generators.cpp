@@ -117,6 +117,7 @@ public:
         }
         const int lanes = natural_vector_size<float>();
         // Tiles of channels are the outermost loop, so that weights are read only once.
+        // The last tiles end the loop earlier: a copy of it for the others is no faster.
         relu2.split(c, co, c, lanes * std::min<int>(vectors, 4), TailStrategy::ShiftInwards)
             .split(c, vector, c, lanes)
             .split(x, xo, x, 4, TailStrategy::GuardWithIf)
@@ -156,6 +157,8 @@ public:
             .unroll(c)
             .unroll(t)
             .unroll(ci, 4);
+
+        // The last tiles end the loop earlier: a copy of it for the others is no faster.
         conv2_tiles.compute_at(relu2, n)
             .reorder(i, j, c, t)
             .vectorize(c, lanes, TailStrategy::ShiftInwards)

@@ -128,6 +128,7 @@ private:
                                                      rounds_channels_up() ? "GuardWithIf" : "ShiftInwards"),
                                                fmt::format("split({}, {}, {}, {})", c_, vector_, c_, lanes_)};
         std::vector<std::string> tiles, strips;
+        bool keeps_whole = false;
         task_ = planes_.front();
         for (const Axis& axis : axes_) {
             if (axis.number == rows && !walk_.channels_outermost) {
@@ -141,7 +142,9 @@ private:
             tiles.back() = source_.var(axis.var + "o");
             directives.push_back(split(axis.var, tiles.back(), std::to_string(block(axis)), "GuardWithIf"));
             // Of unrolled outputs each has a guard; of others only the loop ends earlier.
-            if (axis.var != outputs_.front()) directives.push_back(keep_whole(tiles.back()));
+            if (axis.var == outputs_.front()) continue;
+            directives.push_back(keep_whole(tiles.back()));
+            keeps_whole = true;
         }
         const std::vector<std::string> in_tile = is_dilated() ? std::vector<std::string>{} : outputs_;
         directives.push_back(reorder_all({{c_}, in_tile, {vector_}, tiles, {channels_}, strips, planes_}));
@@ -162,6 +165,7 @@ private:
         source_.schedule(walk_.channels_outermost
                              ? "// Tiles of channels are the outermost loop, so that weights are read only once."
                              : "// A strip of rows is a task, so that its transformed inputs stay in the cache.");
+        if (keeps_whole) source_.schedule(whole_comment);
         source_.schedule(output_.func, directives);
     }
 
@@ -340,6 +344,7 @@ private:
             directives.push_back(split(t_, to, tiles_, "GuardWithIf"));
             directives.push_back(keep_whole(to));
             directives.push_back(parallel(to));
+            source_.schedule(whole_comment);
             // Neighbouring tiles that are interleaved share nearly all inputs of a block.
             if (!is_dilated() && !loops_.is_open()) at_inputs = {compute_at(tiles, to), bound_rows()};
         }
