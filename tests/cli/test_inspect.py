@@ -121,8 +121,8 @@ def test_output_without_a_type(onnx2halide, tmp_path):
 
 @pytest.mark.parametrize("words, kernels, outputs", [("", 4, ["y"]), ("--convolution direct", 3, ["y"]), ("--until a", 4, ["a"])])
 def test_kernels_are_those_of_compile(onnx2halide, tmp_path, words, kernels, outputs):
-    """By default, a convolution of an image of open size has a second kernel for small images."""
-    nodes = [node("Conv", "x w", "a", pads=[1, 1, 1, 1]), node("Relu", "a", "y")]
+    """By default, a dilated convolution of an image of open size has a second kernel for small images."""
+    nodes = [node("Conv", "x w", "a", pads=[4, 4, 4, 4], dilations=[4, 4]), node("Relu", "a", "y")]
     weights = {"w": np.ones((64, 64, 3, 3), np.float32)}
     write(tmp_path, model(nodes, [("x", FLOAT, [1, 64, "height", "width"])], [("y", FLOAT, [None] * 4)], weights))
     words = [*words.split(), "--target", "x86-64-linux-avx2-fma"]
