@@ -37,7 +37,8 @@ std::string parallel(const std::string& loop);
 /// without guards, which pays only where guards are many.
 std::string keep_whole(const std::string& loop);
 /// What schedules say of such loops.
-constexpr const char* whole_comment = "// The last tiles end the loop earlier: a copy of it for the others is no faster.";
+constexpr const char* whole_comment =
+    "// The last tiles end the loop earlier: a copy of it for the others is no faster.";
 
 std::string compute_at(const std::string& func, const std::string& loop);
 
