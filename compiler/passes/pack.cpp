@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <optional>
-#include <ranges>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -198,31 +197,39 @@ TransformedWeights weights_of(const Node& conv) {
 
 /// The convolutions by Winograd's algorithm, with the places of their tiles.
 std::map<const Node*, WinogradLoops> choose_tiles(const Graph& graph, const Target& target, const ConvPolicy& policy) {
-    std::map<TransformedWeights, std::vector<std::pair<const Node*, WinogradLoops>>> sharing;
+    struct Sharing {
+        std::vector<const Node*> convs;
+        std::vector<WinogradLoops> loops;
+    };
+    std::map<TransformedWeights, Sharing> all;
     for (const auto& node : graph.nodes()) {
         if (!node->domain.empty() || node->op_type != "Conv" || !gains_from_packing(*node)) continue;
-        if (const auto loops = loops_of_tiles(*node)) sharing[weights_of(*node)].emplace_back(node.get(), *loops);
+        const auto loops = loops_of_tiles(*node);
+        if (!loops) continue;
+        Sharing& sharing = all[weights_of(*node)];
+        sharing.convs.push_back(node.get());
+        sharing.loops.push_back(*loops);
     }
     std::map<const Node*, WinogradLoops> tiled;
-    for (const auto& [weights, convs] : sharing) {
-        const auto all = std::views::values(convs);
-        const auto places = choose_places(std::vector<WinogradLoops>(all.begin(), all.end()), policy, target);
-        if (!places) continue;
-        for (const auto& [conv, loops] : convs) {
-            const WinogradLoops own = loops.with_places(*places);
-            if (time_if_gaining(own, policy, target)) tiled.emplace(conv, own);
+    for (const auto& [weights, sharing] : all) {
+        const auto places = choose_places(sharing.loops, policy, target);
+        for (size_t i = 0; i < places.size(); ++i) {
+            if (places[i]) tiled.emplace(sharing.convs[i], sharing.loops[i].with_places(*places[i]));
         }
     }
     return tiled;
 }
 
-/// `loops` are those of Winograd's algorithm; null for the direct one.
-void pack_conv(Graph& graph, Node& conv, const WinogradLoops* loops, const Targets& targets, const ConvPolicy& policy) {
+/// `tiled` are the convolutions by Winograd's algorithm.
+void pack_conv(Graph& graph, Node& conv, const std::map<const Node*, WinogradLoops>& tiled, const Targets& targets,
+               const ConvPolicy& policy) {
     if (!gains_from_packing(conv)) return;
-    if (!loops) return pack_direct(graph, conv, targets);
-    const auto small = choose_for_small_images(*loops, policy, targets.best);
+    const auto found = tiled.find(&conv);
+    if (found == tiled.end()) return pack_direct(graph, conv, targets);
+    const WinogradLoops& loops = found->second;
+    const auto small = choose_for_small_images(loops, policy, targets.best);
     if (small) add_small_images(graph, conv, *small, targets);
-    pack_winograd(graph, conv, places_of_tile(loops->kernel));
+    pack_winograd(graph, conv, places_of_tile(loops.kernel));
 }
 
 /// On a GPU, adjacent threads read adjacent columns of B, so a Gemm that transposes B gets it transposed in memory.
@@ -250,9 +257,7 @@ void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy, 
     const std::map<const Node*, WinogradLoops> tiled = choose_tiles(graph, target, policy);
     for (const auto& node : graph.nodes()) {
         if (!node->domain.empty()) continue;
-        const auto loops = tiled.find(node.get());
-        if (node->op_type == "Conv")
-            pack_conv(graph, *node, loops == tiled.end() ? nullptr : &loops->second, targets, policy);
+        if (node->op_type == "Conv") pack_conv(graph, *node, tiled, targets, policy);
         const bool is_product = node->op_type == "MatMul" || node->op_type == "Gemm";
         if (is_product) target.is_gpu() ? lay_columns(graph, *node) : pack_matmul(graph, *node, target);
     }

@@ -243,23 +243,41 @@ std::vector<WinogradLoops> usual_images(const WinogradLoops& loops) {
     return images;
 }
 
-/// The direct algorithm's cycles for one convolution, on average of the usual sizes.
-double mean_direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
-    const std::vector<WinogradLoops> images = usual_images(loops);
-    double cycles = 0;
-    for (const WinogradLoops& image : images) cycles += direct_cycles(image, policy, target);
-    return cycles / static_cast<double>(images.size());
-}
+/// A convolution of images of the usual sizes, and what the direct algorithm takes for each.
+class Yardstick {
+public:
+    Yardstick(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target)
+        : policy_(policy), target_(target), images_(usual_images(loops)) {
+        for (const WinogradLoops& image : images_) direct_.push_back(direct_cycles(image, policy, target));
+    }
 
-/// The time that tiles of the loops' places take, relative to that of the direct algorithm, on average of the usual
-/// sizes.
-double relative_time(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
-    const std::vector<WinogradLoops> images = usual_images(loops);
-    double time = 0;
-    for (const WinogradLoops& image : images)
-        time += whole_walk(image, policy, target).cycles / direct_cycles(image, policy, target);
-    return time / static_cast<double>(images.size());
-}
+    /// Cycles of the direct algorithm, on average of the sizes.
+    double mean_direct() const {
+        return mean([&](size_t i) { return direct_[i]; });
+    }
+    /// The time that tiles of these places take relative to the direct algorithm, on average of the sizes; nullopt if
+    /// they are neither faster nor requested.
+    std::optional<double> time_if_gaining(const PerAxis& places) const {
+        constexpr double least_gain = 1.03;
+        const double time = mean(
+            [&](size_t i) { return whole_walk(images_[i].with_places(places), policy_, target_).cycles / direct_[i]; });
+        const bool gains = policy_.algorithm == ConvAlgorithm::winograd || time * least_gain <= 1;
+        return gains ? std::optional(time) : std::nullopt;
+    }
+
+private:
+    const ConvPolicy& policy_;
+    const Target& target_;
+    std::vector<WinogradLoops> images_;
+    std::vector<double> direct_;  // cycles of each image
+
+    template <typename Number>
+    double mean(const Number& number) const {
+        double sum = 0;
+        for (size_t i = 0; i < images_.size(); ++i) sum += number(i);
+        return sum / static_cast<double>(images_.size());
+    }
+};
 
 /// By how much a choice may be slower than the fastest if it has fewer weights, or is simpler: more if the size, and
 /// with it the estimate, is open.
@@ -269,49 +287,46 @@ double tolerance(std::span<const WinogradLoops> convs) {
 
 }  // namespace
 
-std::optional<double> time_if_gaining(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
-    constexpr double least_gain = 1.03;
-    const double time = relative_time(loops, policy, target);
-    const bool gains = policy.algorithm == ConvAlgorithm::winograd || time * least_gain <= 1;
-    return gains ? std::optional(time) : std::nullopt;
-}
-
-std::optional<PerAxis> choose_places(std::span<const WinogradLoops> convs, const ConvPolicy& policy,
-                                     const Target& target) {
-    if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return {};
+std::vector<std::optional<PerAxis>> choose_places(std::span<const WinogradLoops> convs, const ConvPolicy& policy,
+                                                  const Target& target) {
+    std::vector<std::optional<PerAxis>> chosen(convs.size());
+    if (policy.algorithm == ConvAlgorithm::direct || target.is_gpu()) return chosen;
     struct Choice {
         PerAxis places;
+        std::vector<bool> gain;  // which convolutions do
         double cycles;
         int64_t weights;  // bytes
     };
-    std::vector<double> direct;
-    for (const WinogradLoops& conv : convs)
-        direct.push_back(static_cast<double>(conv.images) * mean_direct_cycles(conv, policy, target));
+    std::vector<Yardstick> yardsticks;
+    for (const WinogradLoops& conv : convs) yardsticks.emplace_back(conv, policy, target);
     std::vector<Choice> choices;
     for (const PerAxis& places : choices_of_places(convs.front().kernel)) {
-        Choice choice{places, 0, winograd_weight_bytes(convs.front().with_places(places))};
-        size_t used = 0;
+        Choice choice{places, {}, 0, winograd_weight_bytes(convs.front().with_places(places))};
         for (size_t i = 0; i < convs.size(); ++i) {
-            const auto time = time_if_gaining(convs[i].with_places(places), policy, target);
-            choice.cycles += direct[i] * time.value_or(1);
-            if (time) ++used;
+            const auto time = yardsticks[i].time_if_gaining(places);
+            choice.gain.push_back(time.has_value());
+            choice.cycles += static_cast<double>(convs[i].images) * yardsticks[i].mean_direct() * time.value_or(1);
         }
-        if (used == 0) continue;
-        if (used < convs.size()) choice.weights += direct_weight_bytes(convs.front());
-        choices.push_back(choice);
+        const auto gaining = std::ranges::count(choice.gain, true);
+        if (gaining == 0) continue;
+        if (gaining < std::ssize(convs)) choice.weights += direct_weight_bytes(convs.front());
+        choices.push_back(std::move(choice));
     }
-    if (choices.empty()) return {};
-    const double most = std::ranges::min(choices, {}, &Choice::cycles).cycles * tolerance(convs);
+    if (choices.empty()) return chosen;
+    const double most = std::ranges::min_element(choices, {}, &Choice::cycles)->cycles * tolerance(convs);
     std::erase_if(choices, [&](const Choice& choice) { return choice.cycles > most; });
     // Fewer weights also round less. Then the taller tile, as the loop over a tile's rows ends where an image does.
-    return std::ranges::min(choices, {},
-                            [](const Choice& choice) { return std::make_tuple(choice.weights, -choice.places[0]); })
-        .places;
+    const auto order = [](const Choice& choice) { return std::make_tuple(choice.weights, -choice.places[0]); };
+    const auto best = std::ranges::min_element(choices, {}, order);
+    for (size_t i = 0; i < convs.size(); ++i) {
+        if (best->gain[i]) chosen[i] = best->places;
+    }
+    return chosen;
 }
 
 std::optional<WinogradWalk> choose_winograd(const WinogradLoops& loops, const ConvPolicy& policy,
                                             const Target& target) {
-    const auto places = choose_places({&loops, 1}, policy, target);
+    const auto places = choose_places({&loops, 1}, policy, target).front();
     if (!places) return {};
     return whole_walk(loops.with_places(*places), policy, target);
 }

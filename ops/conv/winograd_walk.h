@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "ops/conv/conv_policy.h"
 #include "ops/conv/conv_tile.h"
@@ -30,15 +31,12 @@ WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& targ
 /// Cycles of the direct convolution of one image on one core, including loading its weights.
 double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
 
-/// The time that tiles of the loops' places take, relative to that of the direct algorithm, for an open image on
-/// average of the usual sizes; nullopt if they are neither faster nor requested.
-std::optional<double> time_if_gaining(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target);
-
-/// The places of a tile for convolutions with the same weights and strides, which are transformed once: those that gain
-/// nothing from such tiles are direct. nullopt if all are, as always on a GPU. Of choices that are hardly slower than
-/// the fastest, the one with the fewest weights, including those of direct convolutions.
-std::optional<PerAxis> choose_places(std::span<const WinogradLoops> convs, const ConvPolicy& policy,
-                                     const Target& target);
+/// The places of a tile for each convolution with these weights and strides. Weights are transformed once, so they are
+/// the same for all, but nullopt for those that gain nothing from such tiles on average of the usual sizes: they are
+/// direct, as all are on a GPU. Of choices that are hardly slower than the fastest, the one with the fewest weights,
+/// including those of direct convolutions.
+std::vector<std::optional<PerAxis>> choose_places(std::span<const WinogradLoops> convs, const ConvPolicy& policy,
+                                                  const Target& target);
 
 /// How a convolution with weights of its own is computed by Winograd's algorithm, if it is. The walk's cycles include
 /// loading its weights.
