@@ -251,6 +251,14 @@ double conv_cycles(const ConvLoops& loops, const Target& target) { return choose
 
 namespace {
 
+/// Cycles to load the weights for a strip that reads all of them. What a strip reads and writes besides takes up part
+/// of the second level.
+double weight_cycles_of_strip(const ConvLoops& loops, const Target& target) {
+    if (!loops.shares_inputs) return 0;
+    const int64_t bytes = loops.weight_elements * info(loops.element).bytes;
+    return static_cast<double>(bytes) / read_rate(bytes + target.level2_bytes / 2, target);
+}
+
 /// See ConvWalk::products. Tiles of few pixels of a small image take weights as fast as no far cache gives them, over
 /// and over for each tile.
 int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
@@ -307,7 +315,7 @@ ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Ta
         const double task = static_cast<double>(cycles * tiles_across * tiles_of_strip) + task_overhead;
         if (channels_outermost) return Tasks{tasks * walked, task};
         const int64_t rows = std::min(length, tiles_of_strip * step) + loops.halo_rows;
-        return Tasks{tasks, task * static_cast<double>(walked) +
+        return Tasks{tasks, std::max(task * static_cast<double>(walked), weight_cycles_of_strip(loops, target)) +
                                 copy_cycles * static_cast<double>(loops.input_row_elements * rows)};
     });
     return {static_cast<int>(std::min(length, strip * step)), channels_outermost, true, strips_outermost};

@@ -33,7 +33,7 @@ TURN_SECONDS = 0.05
 PAUSE_SECONDS = 0.02
 LEAST_TURNS = 5
 # Consecutive executions of a kernel, of which the fastest counts.
-WARM_REPETITIONS = 20
+WARM_REPETITIONS = 10
 
 
 @dataclass
@@ -147,9 +147,15 @@ def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads:
             row.difference[peer] = max((Tolerance().compare(port.name, a, b, {}).difference.relative for port, a, b in results), default=0.0)
         except Exception as error:  # noqa: BLE001 - each runtime has exceptions of its own
             row.faults[peer] = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if not kernels:
+        row.times = _interleaved(clocks, seconds)
+        return row
+    # Other programs may disturb one of the measurements for seconds.
+    times = _KernelTimes(compiled, inputs, threads)
+    times.measure(seconds / 3)
     row.times = _interleaved(clocks, seconds)
-    if kernels:
-        row.kernels = _kernels(compiled, inputs, threads)
+    times.measure(seconds / 3)
+    row.kernels = _kernels(compiled, inputs, threads, times)
     return row
 
 
@@ -167,25 +173,50 @@ def _interleaved(clocks: dict[str, Callable[[int], list[float]]], seconds: float
     return {name: Times(min(found), statistics.median(found)) for name, found in times.items()}
 
 
-def _kernels(compiled: Compiled, inputs, threads: int) -> list[Kernel]:
+class _KernelTimes:
+    """The least times of each kernel call of a run, from rounds of several seconds that may be far apart."""
+
+    def __init__(self, compiled: Compiled, inputs, threads: int):
+        self._clock = StepClock()
+        self._model, self._inputs = Model(compiled.library, threads, trace=self._clock.trace), inputs
+        self.seconds = self._times()
+        self.kernels = self._clock.kernels
+        try:
+            self.warm = self._times(WARM_REPETITIONS)
+            self._is_repeatable = True
+        except RuntimeError:
+            # A step that works in place changes its input each time, and later steps may read it as indices.
+            self.warm, self._is_repeatable = self.seconds, False
+
+    def measure(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while True:
+            self.seconds = _least(self.seconds, self._times())
+            # What takes longer warm than within a run was disturbed.
+            self.warm = _least(self.warm, self.seconds)
+            if self._is_repeatable:
+                self.warm = _least(self.warm, self._times(WARM_REPETITIONS))
+            if time.monotonic() >= until:
+                return
+
+    def _times(self, repetitions: int = 0) -> list[float]:
+        return self._clock.run(self._model, self._inputs, repetitions)
+
+
+def _least(times: list[float], others: list[float]) -> list[float]:
+    return [min(pair) for pair in zip(times, others)]
+
+
+def _kernels(compiled: Compiled, inputs, threads: int, times: _KernelTimes) -> list[Kernel]:
     steps = compiled.manifest["steps"]
-    clock = StepClock()
-    model = Model(compiled.library, threads, trace=clock.trace)
-    seconds = [min(found) for found in zip(*[clock.run(model, inputs) for _ in range(10)])]
-    ran = clock.kernels
-    try:
-        warm = clock.run(model, inputs, WARM_REPETITIONS)
-    except RuntimeError:
-        # A step that works in place changes its input each time, and later steps may read it as indices.
-        warm = seconds
     sizes = {dim["name"]: list(inputs.values())[dim["input"]].shape[dim["axis"]] for dim in compiled.manifest["open_dims"]}
     kernels = []
-    for index, calls in _calls_of_steps([step["kernels"] for step in steps], ran):
+    for index, calls in _calls_of_steps([step["kernels"] for step in steps], times.kernels):
         step = steps[index]
         work = [_number(step[key], sizes) * len(calls) for key in ("flops", "bytes_read", "bytes_written")]
         least, bound = machine().least_seconds(*work, threads)
-        taken, taken_warm = (sum(times[call] for call in calls) for times in (seconds, warm))
-        kernels.append(Kernel(index, ran[calls[0]], step["nodes"], len(calls), work[0], work[1] + work[2], taken, taken_warm, least, bound))
+        taken, taken_warm = (sum(of_calls[call] for call in calls) for of_calls in (times.seconds, times.warm))
+        kernels.append(Kernel(index, times.kernels[calls[0]], step["nodes"], len(calls), work[0], work[1] + work[2], taken, taken_warm, least, bound))  # fmt: skip
     return kernels
 
 
