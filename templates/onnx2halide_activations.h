@@ -7,11 +7,15 @@
 
 namespace onnx {
 
-inline Expr sigmoid(Expr x) {
-    if (x.type().bits() == 64) return strict_float(1 / (1 + onnx::exp(-x)));
-    Expr e = onnx::bounded_exp(x);
-    return e / (1.0f + e);
+// 1 + e^-x, which is infinite if x is less than -88.7.
+inline Expr one_and_exp_of_negative(Expr x) {
+    if (x.type().bits() == 64) return strict_float(1 + onnx::exp(-x));
+    // The power of two is infinite at the lower bound, and not yet 0 at the upper one.
+    const Exponential e(onnx::clip(x, -89.0f, 87.0f), -1);
+    return e.fraction * e.power + 1.0f;
 }
+
+inline Expr sigmoid(Expr x) { return onnx::strict_div(cast(x.type(), 1), onnx::one_and_exp_of_negative(x)); }
 
 inline Expr relu(Expr x) { return onnx::at_least(x, cast(x.type(), 0)); }
 
@@ -62,8 +66,8 @@ inline Expr gelu_tanh(Expr x) {
                           {4.95662223e-7f, 1.06898541e-4f, 2.05984569e-3f, 3.37883947e-2f, 0.288115244f, 1.0f});
 }
 
-// Strict, because x times the numerator of the sigmoid, computed first, may overflow.
-inline Expr swish(Expr x, Expr alpha) { return onnx::strict_mul(x, onnx::sigmoid(alpha * x)); }
+// x times the sigmoid of alpha * x.
+inline Expr swish(Expr x, Expr alpha) { return onnx::strict_div(x, onnx::one_and_exp_of_negative(alpha * x)); }
 
 inline Expr hard_sigmoid(Expr x, Expr alpha, Expr beta) {
     return onnx::clip(alpha * x + beta, cast(x.type(), 0), cast(x.type(), 1));

@@ -121,19 +121,32 @@ inline Expr round(Expr x) {
     return select(onnx::magnitude_bits(x) < whole, onnx::with_sign_of(x, Halide::round(x)), x);
 }
 
-// e^x / 2^halvings of a float32 that is clipped to [-87.3, highest], within 6 ulp; 0 below -87. NaN stays NaN.
-// x = n ln 2 + r, and 2 e^r is a polynomial with minimal relative error (1.1e-7) for |r| <= ln 2 / 2. It is 2 e^r
-// rather than e^r because 2^n may overflow where e^x does not.
+// e^x or, with a sign of -1, e^-x of a float32 within [-88.7, 88.7] as a fraction and a power of two, whose product is
+// within 6 ulp; on processors without fused multiply-adds, the relative error grows with |x| to 5e-6.
+// x = n ln 2 + r, and the fraction is a polynomial with minimal relative error (1.1e-7) for |r| <= ln 2 / 2.
+struct Exponential {
+    Expr fraction, power;
+
+    // The fraction is multiplied by `factor`; n is less by `halvings`.
+    Exponential(Expr x, float sign, float factor = 1, int halvings = 0) {
+        // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum; here plus the bias of the
+        // exponent. Strict is only what follows, so that product and sum are one operation: x is clipped, and thus
+        // neither of them is merged with what x consists of.
+        const float magic = 12582912.0f + 127 - halvings;
+        Expr shifted = x * (sign * 1.44269504f) + magic, n = onnx::strict_add(shifted, -magic);
+        Expr r = x - n * (sign * 0.693147182f);
+        const float terms[] = {1.0f, 1.0f, 0.4999923f, 0.166671155f, 4.1890365e-2f, 8.31249747e-3f};
+        fraction = factor * sign * terms[5];
+        for (int i = 4; i >= 0; --i) fraction = fraction * r + factor * (i % 2 == 0 ? 1 : sign) * terms[i];
+        power = reinterpret<float>(reinterpret<int32_t>(shifted) << 23);
+    }
+};
+
+// e^x / 2^halvings of a float32 that is clipped to [-87.3, highest]; 0 below -87. NaN stays NaN. It is computed
+// as twice a half, because 2^n may overflow where e^x does not.
 inline Expr exp_up_to(Expr x, float highest, int halvings = 0) {
-    x = onnx::clip(x, -87.3f, highest);
-    // Adding 1.5 * 2^23 rounds to an integer and leaves it in the low bits of the sum; here plus the bias of the
-    // exponent, and minus 1 for the factor 2.
-    const float magic = 12582912.0f + 126 - halvings;
-    Expr shifted = strict_float(x * 1.44269504f + magic), n = strict_float(shifted - magic);
-    // The first part of ln 2 has so few bits that its product is exact.
-    Expr r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-    Expr p = ((((1.66249954e-2f * r + 8.3780730e-2f) * r + 0.33334231f) * r + 0.99998460f) * r + 2.0f) * r + 2.0f;
-    return p * reinterpret<float>(reinterpret<int32_t>(shifted) << 23);
+    const Exponential e(onnx::clip(x, -87.3f, highest), 1, 2, halvings + 1);
+    return e.fraction * e.power;
 }
 
 inline Expr exp(Expr x) { return x.type().bits() == 64 ? Halide::exp(x) : onnx::exp_up_to(x, 89.0f); }

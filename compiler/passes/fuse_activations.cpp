@@ -77,6 +77,8 @@ public:
         if (is(number, 0.5) && is_one_and_tanh(other))
             return NewNode{"Gelu", 20, {x_}, {{"approximate", std::string("tanh")}}};
         if (is(number, 1) && is_tanh_of_softplus(other)) return NewNode{"Mish", 18, {x_}};
+        if (const auto alpha = factor_in_sigmoid(other); alpha && is(number, 1))
+            return NewNode{"Swish", 24, {x_}, {{"alpha", static_cast<float>(*alpha)}}};
         if (is(number, 1.0 / 6) && is_clipped_sum(other)) return NewNode{"HardSwish", 14, {x_}};
         return std::nullopt;
     }
@@ -132,6 +134,14 @@ private:
         const Node* tanh = made_by_one(value, "Tanh");
         const Node* softplus = tanh ? made_by_one(tanh->inputs[0], "Softplus") : nullptr;
         return softplus && softplus->inputs[0] == x_;
+    }
+
+    /// The number in sigmoid(number * x); nullopt for any other value.
+    std::optional<double> factor_in_sigmoid(const Value* value) const {
+        const Node* sigmoid = made_by_one(value, "Sigmoid");
+        if (!sigmoid) return std::nullopt;
+        const Product of = product(graph_, sigmoid->inputs[0]);
+        return of.is_of({x_}) ? std::optional(of.number) : std::nullopt;
     }
 
     /// x + 3 clipped to [0, 6]

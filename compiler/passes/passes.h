@@ -80,7 +80,8 @@ void fuse_channel_scales(Graph& graph);
 /// of their mean square, with or without subtracting their mean before.
 void fuse_standardisation(Graph& graph);
 
-/// Fuses the nodes of an activation that an exporter has written out: Gelu in both of its forms, Mish or HardSwish.
+/// Fuses the nodes of an activation that an exporter has written out: Gelu in both of its forms, Mish, Swish or
+/// HardSwish.
 void fuse_activations(Graph& graph);
 
 /// Replaces pools whose only window has the whole image by global pools, as older exporters do not write these.

@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "compiler/passes/passes.h"
 #include "tests/small_graph.h"
@@ -7,7 +8,7 @@ namespace onnx2halide {
 
 namespace {
 
-/// The graph after the pass for nodes that end in `y`, with the attribute `approximate` of the last.
+/// The graph after the pass for nodes that end in `y`, with the attributes `approximate` and `alpha` of the last.
 std::string fused(const std::string& nodes, const std::string& type = "float32") {
     std::string text = R"(
         x = input T[2,5]
@@ -26,7 +27,9 @@ std::string fused(const std::string& nodes, const std::string& type = "float32")
     for (size_t at; (at = text.find(" T[")) != std::string::npos;) text.replace(at + 1, 1, type);
     const auto graph = parse_graph(text);
     fuse_activations(*graph);
-    return graph_text(*graph) + graph->outputs[0]->producer->string("approximate", "");
+    const Node& last = *graph->outputs[0]->producer;
+    text = graph_text(*graph) + last.string("approximate", "");
+    return last.has("alpha") ? fmt::format("{}alpha={}", text, last.real("alpha")) : text;
 }
 
 const std::string gelu = "y_2 = Gelu(x)\noutput y_2\n", by_tanh = gelu + "tanh";
@@ -57,6 +60,13 @@ TEST_CASE("so are Mish and HardSwish") {
           "y_2 = HardSwish(x)\noutput y_2\n");
     CHECK(fused("a = Add(three, x)\nc = Clip-6(a) min=0.0 max=6.0\nd = Div(c, six)\ny = Mul(d, x)") ==
           "y_2 = HardSwish(x)\noutput y_2\n");
+}
+
+TEST_CASE("so is Swish, whose sigmoid may be of a multiple") {
+    CHECK(fused("s = Sigmoid(x)\ny = Mul(x, s)") == "y_2 = Swish(x)\noutput y_2\nalpha=1");
+    CHECK(fused("m = Mul(two, x)\ns = Sigmoid(m)\ny = Mul(s, x)") == "y_2 = Swish(x)\noutput y_2\nalpha=2");
+    CHECK(fused("s = Sigmoid(z)\ny = Mul(x, s)").find("Swish") == std::string::npos);
+    CHECK(fused("s = Sigmoid(x)\ny = Mul(x, s)\noutput s").find("Swish") == std::string::npos);
 }
 
 TEST_CASE("other expressions stay") {
