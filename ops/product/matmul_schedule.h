@@ -10,21 +10,22 @@ namespace onnx2halide {
 
 /// What the schedule of a product of matrices on a CPU works on.
 struct MatmulLoops {
-    Loops output;                   // of the group's last Func
-    std::string sum, step;          // the Func of the sums and its reduction's variable
-    std::string at_once;            // its second variable: steps added at once; empty if there are none
-    std::string panels;             // the Func of packed B; empty if there is none
-    Coordinates panel_updates;      // the variables of its updates along blocks, for an open number of columns
-    Coordinates panel_batch;        // its loops over matrices, the outermost ones
-    bool packs_transposed = false;  // whether steps are adjacent in what the panels are packed from
-    std::string is_single;          // the condition of a single row, which reads B in place; empty if none does
-    std::string dots, dot_lane;     // if that takes a Func of its own, its sums and the variable of their vectors
-    int dot_width = 0;              // lanes of these vectors
-    Loops wide;                     // of widened A; no vars if there is none
-    DistantOperand distant_a;       // A, if its rows are read in place and worth prefetching
-    std::string weights;            // packed B, if it is constant; else empty
-    ElementType element;            // the type of the arithmetic
-    std::string column, row;        // loops of the output; empty if it has none
+    Loops output;                         // of the group's last Func
+    std::string sum, step;                // the Func of the sums and its reduction's variable
+    std::string at_once;                  // its second variable: steps added at once; empty if there are none
+    std::string panels;                   // the Func of packed B; empty if there is none
+    Coordinates panel_updates;            // the variables of its updates along blocks, for an open number of columns
+    Coordinates panel_batch;              // its loops over matrices, the outermost ones
+    bool packs_transposed = false;        // whether steps are adjacent in what the panels are packed from
+    std::string is_single;                // the condition of a single row, which reads B in place; empty if none does
+    std::string dots, dot_lane;           // if that takes a Func of its own, its sums and the variable of their vectors
+    int dot_width = 0;                    // lanes of these vectors
+    Loops wide;                           // of widened A; no vars if there is none
+    DistantOperand distant_a;             // A, if its rows are read in place and worth prefetching
+    std::string weights;                  // packed B, if it is constant; else empty
+    std::vector<std::string> waited_for;  // operands of the epilogue that are worth prefetching
+    ElementType element;                  // the type of the arithmetic
+    std::string column, row;              // loops of the output; empty if it has none
     Dim columns, rows, depth;
     int64_t steps_at_once = 1;
     int64_t steps_of_word = 1;  // that share an element of packed B, from which each takes its own bits

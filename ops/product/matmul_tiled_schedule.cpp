@@ -42,6 +42,7 @@ struct Tiling {
     MatmulTile tile;
     Dim columns, rows;          // of tiles
     int strip = 0;              // tiles of a strip of rows, into which a column of tiles is divided; 0: it is not
+    bool by_strips = false;     // whether the loop over strips is outermost
     bool by_rows = false;       // whether the loop over rows of tiles is outermost
     bool has_versions = false;  // for a number of rows known only at run time
     std::string column_loop, row_loop;  // over tiles
@@ -85,6 +86,20 @@ int choose_strip(const MatmulLoops& matmul, const Tiling& tiling, const Target& 
     return strip == *rows ? 0 : static_cast<int>(strip);
 }
 
+/// The tiles of a strip of rows whose A stays in the second-level cache while all columns pass; 0 if all rows do. The
+/// strip has enough rows to hide what is read of B meanwhile, which comes from a farther cache for each strip. (Of few
+/// rows, A comes from there as fast as it is used; many are in too many pages, too, as are their results.)
+int choose_block(const MatmulLoops& matmul, const Tiling& tiling, const Target& target) {
+    constexpr int64_t least_rows = 48, many_rows = 512;
+    const auto rows = tiling.rows.constant(), steps = steps_of(matmul);
+    if (matmul.weights.empty() || !rows || !steps || !product(batch_loops(matmul).extents).is(1)) return 0;
+    const int64_t all_rows = *matmul.rows.constant(), row_bytes = *steps * info(matmul.element).bytes;
+    if (all_rows < many_rows || all_rows * row_bytes <= target.level2_bytes) return 0;
+    const int64_t most = std::max(least_rows, target.level2_bytes / 2 / row_bytes) / tiling.tile.rows,
+                  strips = ceil_div(*rows, most);
+    return strips == 1 ? 0 : static_cast<int>(ceil_div(*rows, strips));
+}
+
 Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     Tiling tiling;
     // Panels that are packed at run time and versions for open rows are of whole blocks; other types were not measured.
@@ -103,6 +118,10 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     const bool are_few = prove_less_equal(enough_tasks, columns_of_batch) == Proof::no;
     tiling.strip = are_few ? choose_strip(matmul, tiling, source.target()) : 0;
     tiling.by_rows = are_few && tiling.strip == 0 && prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
+    if (tiling.strip == 0 && !tiling.by_rows) {
+        tiling.strip = choose_block(matmul, tiling, source.target());
+        tiling.by_strips = tiling.strip > 0;
+    }
     tiling.has_versions = !matmul.rows.constant() && !floor_mod(matmul.rows, tile.rows).is(0);
 
     tiling.column_loop = source.var(matmul.column + "_tile");
@@ -130,15 +149,17 @@ std::string split_rows(const MatmulLoops& matmul, const Tiling& tiling) {
                             : guarded_split(matmul.row, tiling.row_loop, tiling.height);
 }
 
-/// Directives for the loops over tiles in strips of rows, and within one: consecutive tasks use the same weights.
+/// Directives for the loops over tiles in strips of rows, and within one: consecutive tasks use the same weights or, by
+/// strips, the same rows.
 Directives strip_loops(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
     const std::string &x = matmul.column, &y = matmul.row, strip = source.var("strip"), task = source.var("task");
-    const Directives nest = {
-        split_columns(matmul, tiling), split_rows(matmul, tiling),
-        guarded_split(tiling.row_loop, strip, source.param("strip_rows", tiling.strip)),
-        reorder(joined({x, y, tiling.row_loop, strip, tiling.column_loop}, batch_loops(matmul).vars))};
+    const std::string split_strips = guarded_split(tiling.row_loop, strip, source.param("strip_rows", tiling.strip));
+    const std::string &inner = tiling.by_strips ? tiling.column_loop : strip,
+                      &outer = tiling.by_strips ? strip : tiling.column_loop;
+    const Directives nest = {split_columns(matmul, tiling), split_rows(matmul, tiling), split_strips,
+                             reorder(joined({x, y, tiling.row_loop, inner, outer}, batch_loops(matmul).vars))};
     return joined(joined(nest, in_registers(x, y, tiling.vector)),
-                  {fmt::format("fuse({}, {}, {})", strip, tiling.column_loop, task), parallel(task)});
+                  {fmt::format("fuse({}, {}, {})", inner, outer, task), parallel(task)});
 }
 
 /// Directives for the loops over tiles and within one, including which are parallel.
@@ -233,7 +254,8 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     schedule_wide(source, matmul.wide);
     source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
     const Tiling tiling = choose_tiling(source, matmul);
-    const Directives loops = tile_loops(source, matmul, tiling);
+    const Directives loops =
+        joined(tile_loops(source, matmul, tiling), prefetch_next(matmul.waited_for, tiling.inner()));
     if (tiling.has_versions) {
         source.schedule(
             "// The rows are known at run time: of tiles up to this high, the version that fits them best is used.");
@@ -252,6 +274,10 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     if (steps.empty() && matmul.steps_of_word > 1)
         steps = {fmt::format("unroll({}, {})", matmul.step, matmul.steps_of_word)};
     const bool is_only_tile = !matmul.weights.empty() && tiling.columns.is(1);
+    if (tiling.by_strips)
+        // Halide does not see that tiles which are shifted inwards, of shifted strips, have constant extents.
+        source.schedule(fmt::format("{}.bound_extent({}, {});", matmul.sum, matmul.row,
+                                    held(tiling.height, *matmul.rows.constant())));
     schedule_sums(source, matmul, place, tiling.width, registers, steps, is_only_tile);
     schedule_single_row(source, matmul, place);
 }

@@ -331,6 +331,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     }
     if (form == Form::tiled) matmul.distant_a = distant_a(source);
     if (form == Form::tiled && b_is_packed()) matmul.weights = source.name(input(1));
+    if (form == Form::tiled) matmul.waited_for = waited_for(source, node_.inputs);
     matmul.element = sum_type();
     if (column_axis()) matmul.column = vars[*column_axis()];
     if (row_axis()) matmul.row = vars[*row_axis()];

@@ -1,5 +1,7 @@
 #include "ops/schedule/read_ahead.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ops/schedule/cycles.h"
@@ -23,6 +25,26 @@ std::string prefetch(const std::string& buffer, const std::string& loop, const s
 std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& items, int64_t elements,
                      int64_t iterations) {
     return prefetch(buffer, loop, fmt::format("{} * {} / {}", items, elements, iterations));
+}
+
+std::vector<std::string> waited_for(KernelSource& source, const std::vector<Value*>& sums_inputs) {
+    std::vector<std::string> operands;
+    const TensorType& result = source.outputs().front()->checked_type();
+    for (const Value* value : source.inputs()) {
+        const TensorType& type = value->checked_type();
+        const bool is_of_sums = std::find(sums_inputs.begin(), sums_inputs.end(), value) != sums_inputs.end();
+        if (is_of_sums || type.shape != result.shape || type.layout != result.layout) continue;
+        int64_t bytes = info(type.element).bytes;
+        for (const Dim& extent : type.shape) bytes *= estimate(extent);
+        if (bytes > source.target().level2_bytes) operands.push_back(source.name(value));
+    }
+    return operands;
+}
+
+Directives prefetch_next(const std::vector<std::string>& operands, const std::string& loop) {
+    Directives directives;
+    for (const std::string& operand : operands) directives.push_back(prefetch(operand, loop, "1"));
+    return directives;
 }
 
 int64_t unrolled_iterations(int64_t length) {

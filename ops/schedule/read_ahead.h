@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "ops/kernel_source.h"
 #include "ops/schedule/directives.h"
 #include "ops/schedule/target.h"
 
@@ -38,6 +40,14 @@ std::string prefetch(const std::string& buffer, const std::string& loop, const s
 /// of its iterations were unrolled into one.
 std::string prefetch(const std::string& buffer, const std::string& loop, const std::string& items, int64_t elements,
                      int64_t iterations);
+
+/// Operands of the epilogue of sums that are as large as the kernel's result, such as residuals, and more than the
+/// second-level cache holds: a tile's sums would wait for them. `sums_inputs` are what the sums themselves are computed
+/// from.
+std::vector<std::string> waited_for(KernelSource& source, const std::vector<Value*>& sums_inputs);
+
+/// Directives that prefetch what the next tile reads of these operands, `loop` being the one over tiles.
+Directives prefetch_next(const std::vector<std::string>& operands, const std::string& loop);
 
 /// The iterations of a loop of sums, of a positive length, that are unrolled into one: up to 4.
 int64_t unrolled_iterations(int64_t length);

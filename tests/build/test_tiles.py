@@ -117,3 +117,41 @@ def test_a_single_row_reads_no_columns_past_the_last_one(columns):
     for rows in (1, 2, 7):
         x = rng.normal(size=(rows, 17)).astype(np.float32)
         np.testing.assert_allclose(compiled.run_by_name({"x": x, "w": w})["y"], x @ w, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "rows, is_in_strips",
+    [(1000, True), (1006, True), (1008, True), (1009, True), (300, False)],  # 1008: whole strips of whole tiles
+)
+def test_products_of_many_rows_take_strips_of_them(onnx2halide, tmp_path, rows, is_in_strips):
+    """Rows of A that the second-level cache does not hold together; as many results and residuals."""
+    depth, columns = 384, 400
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(depth, columns), scale=0.05).astype(np.float32)
+    ports = [("x", FLOAT, [rows, depth]), ("r", FLOAT, [rows, columns])], [("y", FLOAT, [rows, columns])]
+    proto = model([node("MatMul", "x w", "p"), node("Add", "p r", "y")], *ports, {"w": weights})
+    (kernel,) = parameters_by_kernel(onnx2halide, tmp_path, proto, "--emit", "stmt").values()
+    assert ("strip_rows" in kernel) == is_in_strips
+    (path,) = tmp_path.glob("m_*.stmt")
+    allocated = re.findall(r"allocate \w*\[float32((?: \* \d+)+)\]", path.read_text())
+    assert allocated and path.read_text().count("allocate ") == len(allocated)  # of constant sizes
+    assert max(math.prod(map(int, re.findall(r"\d+", extents))) for extents in allocated) <= 16 * 8
+    is_prefetched = ".prefetch(r" in (tmp_path / "m_generators.cpp").read_text()
+    assert is_prefetched == is_in_strips
+
+    x, r = (rng.normal(size=(rows, size)).astype(np.float32) for size in (depth, columns))
+    for threads in (1, 2):
+        got = api.compile(proto, target=AVX2, threads=threads).run_by_name({"x": x, "r": r})["y"]
+        np.testing.assert_allclose(got, x @ weights + r, rtol=1e-4, atol=1e-4)
+
+
+def test_strips_of_pixels_are_longer_if_weights_come_from_far(onnx2halide, tmp_path):
+    """Each strip reads all weights: with few of them, which stay in the second-level cache, it may be a single tile."""
+
+    def strip_in_tiles(channels):
+        weights = np.ones((128, channels, 1, 1), np.float32)
+        proto = model([node("Conv", "x w", "y")], [("x", FLOAT, [1, channels, 14, 14])], [("y", FLOAT, [1, 128, 14, 14])], {"w": weights})
+        (tiles,) = (found for found in parameters_by_kernel(onnx2halide, tmp_path, proto).values() if "columns" in found)
+        return tiles["columns"] / tiles["pixels"]
+
+    assert strip_in_tiles(960) > strip_in_tiles(192)
