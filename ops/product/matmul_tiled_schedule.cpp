@@ -89,7 +89,7 @@ int choose_strip(const MatmulLoops& matmul, const Tiling& tiling, const Target& 
 /// The tiles of a strip of rows whose A stays in the second-level cache while all columns pass; 0 if all rows do. The
 /// strip has enough rows to hide what is read of B meanwhile, which comes from a farther cache for each strip. (Of few
 /// rows, A comes from there as fast as it is used; many are in too many pages, too, as are their results.)
-int choose_block(const MatmulLoops& matmul, const Tiling& tiling, const Target& target) {
+int choose_cached_strip(const MatmulLoops& matmul, const Tiling& tiling, const Target& target) {
     constexpr int64_t least_rows = 48, many_rows = 512;
     const auto rows = tiling.rows.constant(), steps = steps_of(matmul);
     if (matmul.weights.empty() || !rows || !steps || !product(batch_loops(matmul).extents).is(1)) return 0;
@@ -119,7 +119,7 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     tiling.strip = are_few ? choose_strip(matmul, tiling, source.target()) : 0;
     tiling.by_rows = are_few && tiling.strip == 0 && prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
     if (tiling.strip == 0 && !tiling.by_rows) {
-        tiling.strip = choose_block(matmul, tiling, source.target());
+        tiling.strip = choose_cached_strip(matmul, tiling, source.target());
         tiling.by_strips = tiling.strip > 0;
     }
     tiling.has_versions = !matmul.rows.constant() && !floor_mod(matmul.rows, tile.rows).is(0);
