@@ -40,11 +40,12 @@ constexpr int deepest = 4;
 
 Product made_by(const Graph& graph, const Node& node, int depth = 0);
 
-/// The factors of a value. A product that has other readers counts as one factor.
+/// The factors of a value. A product that has other readers, and one of several results of a node, count as one factor.
 Product product(const Graph& graph, Value* value, int depth = 0) {
     if (const auto number = number_of(value)) return {*number, {}};
     const Node* node = sole_producer(graph, value);
-    return node && depth < deepest ? made_by(graph, *node, depth) : Product{1, {value}};
+    const bool is_only_result = node && node->outputs.size() == 1;
+    return is_only_result && depth < deepest ? made_by(graph, *node, depth) : Product{1, {value}};
 }
 
 /// The factors of a node's result. If the node is neither a product, nor a power of 2 or 3, nor divides by a number,

@@ -67,6 +67,9 @@ TEST_CASE("so is Swish, whose sigmoid may be of a multiple") {
     CHECK(fused("m = Mul(two, x)\ns = Sigmoid(m)\ny = Mul(s, x)") == "y_2 = Swish(x)\noutput y_2\nalpha=2");
     CHECK(fused("s = Sigmoid(z)\ny = Mul(x, s)").find("Swish") == std::string::npos);
     CHECK(fused("s = Sigmoid(x)\ny = Mul(x, s)\noutput s").find("Swish") == std::string::npos);
+    // A gate is another part of what is split.
+    CHECK(fused("a, b = Split(x) axis=0 num_outputs=2\ns = Sigmoid(b)\ny = Mul(a, s)").find("Swish") ==
+          std::string::npos);
 }
 
 TEST_CASE("other expressions stay") {
