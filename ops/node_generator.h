@@ -141,8 +141,9 @@ public:
     /// Whether an element takes many instructions and registers, such as an exponential.
     virtual bool is_expensive() const { return false; }
 
-    /// Whether the loops of a kernel with this anchor can also compute input 0, if that is read only by this node.
-    virtual bool can_compute_input(const Node&) const { return false; }
+    /// Whether the loops of a kernel whose anchor is this node can also compute input 0, which the group of another
+    /// anchor makes and only this node reads, and are no slower than two kernels.
+    virtual bool can_compute_input(const Node&, const Target&) const { return false; }
     /// Whether they need all of input 0 first. It is then an output of the kernel, too, as planned memory is free at
     /// run time.
     virtual bool keeps_input() const { return false; }

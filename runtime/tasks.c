@@ -19,3 +19,12 @@ int32_t onnx2halide_rows_of_task(int32_t rows, int32_t elements_of_row, int32_t 
     }
     return (int32_t)at_least(ceil_div(rows, tasks), 1);
 }
+
+int32_t onnx2halide_rows_of_strip(int32_t rows, int32_t least_rows, int32_t most_rows, int32_t threads,
+                                  int32_t inner_tasks) {
+    const int64_t fewest = at_least(ceil_div(rows, at_least(most_rows, 1)), 1),
+                  most_strips = at_least(rows / at_least(least_rows, 1), fewest),
+                  tasks_of_thread = threads == 1 ? 1 : 3,
+                  of_thread = at_least(ceil_div(fewest, threads), ceil_div(tasks_of_thread, at_least(inner_tasks, 1)));
+    return (int32_t)at_least(ceil_div(rows, at_most(of_thread * threads, most_strips)), 1);
+}

@@ -11,4 +11,11 @@
 int32_t onnx2halide_rows_of_task(int32_t rows, int32_t elements_of_row, int32_t elements, int32_t least_rows,
                                  int32_t threads, int32_t inner_tasks);
 
+/* The number of rows in each strip of `rows`, at most `most_rows`, where neighbouring strips compute some rows of their
+ * inputs twice: as few strips as possible, but equally many for each of several threads, and enough for each to have a
+ * few tasks, of which a strip consists of `inner_tasks`. For this, strips are not divided below `least_rows`. At least
+ * 1. */
+int32_t onnx2halide_rows_of_strip(int32_t rows, int32_t least_rows, int32_t most_rows, int32_t threads,
+                                  int32_t inner_tasks);
+
 #endif

@@ -96,14 +96,24 @@ inline void interleave_tile(Func tile, int axis, int written, int read, Func res
     vectors.vectorize(inner, read, TailStrategy::GuardWithIf).unroll(outer, written, TailStrategy::GuardWithIf);
 }
 
+/// A call of a function in runtime/tasks.c, of integers only.
+inline Expr number_from(const char* function, std::vector<Expr> arguments) {
+    for (Expr& argument : arguments) argument = cast<int32_t>(argument);
+    return Internal::Call::make(Int(32), function, arguments, Internal::Call::PureExtern);
+}
+
 /// The number of rows in a task: runtime/tasks.c decides. Halide copies what a task's size is into the bounds of every
 /// loop in and around it. As an expression in Halide's terms, this took a third of the compile time of kernels for open
 /// images; a call's arguments are short.
 inline Expr rows_of_task(Expr rows, Expr elements_of_row, Expr elements, Expr least_rows, Expr threads,
                          Expr inner_tasks = 1) {
-    std::vector<Expr> arguments = {rows, elements_of_row, elements, least_rows, threads, inner_tasks};
-    for (Expr& argument : arguments) argument = cast<int32_t>(argument);
-    return Internal::Call::make(Int(32), "onnx2halide_rows_of_task", arguments, Internal::Call::PureExtern);
+    return number_from("onnx2halide_rows_of_task", {rows, elements_of_row, elements, least_rows, threads, inner_tasks});
+}
+
+/// The number of rows in a strip of at most so many, of which neighbours compute some rows of their input twice:
+/// runtime/tasks.c decides.
+inline Expr rows_of_strip(Expr rows, Expr least_rows, Expr most_rows, Expr threads, Expr inner_tasks) {
+    return number_from("onnx2halide_rows_of_strip", {rows, least_rows, most_rows, threads, inner_tasks});
 }
 
 /// Vectorises a Func's first update, a reduction over vectors of `width` elements (a power of two): the lanes are

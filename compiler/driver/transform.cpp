@@ -23,9 +23,9 @@ void expose_all_values(Graph& graph) {
 }
 
 /// The nodes of each kernel.
-std::vector<std::vector<const Node*>> kernels_of(const Graph& graph) {
+std::vector<std::vector<const Node*>> kernels_of(const Graph& graph, const Target& target) {
     std::vector<std::vector<const Node*>> kernels;
-    for (const Group& group : cut_groups(graph, Grouping::fused)) kernels.push_back(group.nodes);
+    for (const Group& group : cut_groups(graph, Grouping::fused, target)) kernels.push_back(group.nodes);
     return kernels;
 }
 
@@ -85,7 +85,7 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     reduce_global_pools(graph);
     if (is_whole) return;
     sink_views(graph);
-    merge_axes(graph, kernels_of(graph), target);
+    merge_axes(graph, kernels_of(graph, target), target);
 }
 
 }  // namespace
@@ -126,7 +126,8 @@ void transform_folded(Graph& graph, const std::vector<Target>& targets, const Co
     copy_outputs(graph, is_whole);
     allow_empty(graph);
     // On a device each tensor has its own handle, so none can be a part of another.
-    if (!options.is_naive() && !is_whole && !targets.front().is_gpu()) place_parts(graph, kernels_of);
+    if (!options.is_naive() && !is_whole && !targets.front().is_gpu())
+        place_parts(graph, [&](const Graph& each) { return kernels_of(each, deciding(targets)); });
 }
 
 }  // namespace onnx2halide

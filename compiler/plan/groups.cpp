@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace onnx2halide {
 
@@ -19,7 +20,7 @@ struct OpenGroup {
 
 class GroupCutter {
 public:
-    explicit GroupCutter(const Graph& graph) : graph_(graph) {}
+    GroupCutter(const Graph& graph, const Target& target) : graph_(graph), target_(target) {}
 
     std::vector<Group> cut(bool fuse) {
         for (const auto& node : graph_.nodes()) add(*node, fuse);
@@ -39,6 +40,7 @@ private:
         open.group.nodes.push_back(&node);
         if (fuse && open.is_pointwise && open.last) absorb_producers(open);
         if (fuse && !open.is_pointwise && generator->is_kernel()) absorb_input(open, *generator);
+        if (!open.is_pointwise) loops_.insert(&node);
         groups_.push_back(std::move(open));
         if (groups_.back().last) group_of_[groups_.back().last] = groups_.size() - 1;
     }
@@ -65,7 +67,7 @@ private:
         const Value* input = open.group.anchor->inputs.empty() ? nullptr : open.group.anchor->inputs[0];
         if (!input || !is_open(*input) || input->consumers.size() != 1) return;
         OpenGroup& taken = groups_[group_of_.at(input)];
-        if (!generator.can_compute_input(*taken.group.anchor)) return;
+        if (!generator.can_compute_input(*taken.group.anchor, target_)) return;
         std::vector<const Node*>& members = open.group.nodes;
         members.insert(members.begin(), taken.group.nodes.begin(), taken.group.nodes.end());
         taken.is_merged = true;
@@ -76,7 +78,7 @@ private:
     std::optional<size_t> find_producer(const OpenGroup& open) {
         std::optional<size_t> last;
         for (const Node* member : open.group.nodes) {
-            if (member == loops_of(open)) continue;
+            if (loops_.contains(member)) continue;
             for (const Value* input : member->inputs) {
                 if (!input || !can_fuse(*input, open)) continue;
                 const size_t producer = group_of_.at(input);
@@ -99,15 +101,12 @@ private:
         if (!is_open(value)) return false;
         const std::vector<const Node*>& members = open.group.nodes;
         const auto is_other = [&](const Node* consumer) {
-            return consumer == loops_of(open) || std::find(members.begin(), members.end(), consumer) == members.end();
+            return loops_.contains(consumer) || std::find(members.begin(), members.end(), consumer) == members.end();
         };
         if (std::any_of(value.consumers.begin(), value.consumers.end(), is_other)) return false;
         const TensorType &from = value.checked_type(), &to = open.last->checked_type();
         return from.shape == to.shape && from.layout == to.layout;
     }
-
-    /// The node that is not pointwise, which reads elements at other coordinates than its own; null if there is none.
-    static const Node* loops_of(const OpenGroup& open) { return open.is_pointwise ? nullptr : open.group.anchor; }
 
     size_t order(const Node* node) {
         if (order_.empty()) {
@@ -117,15 +116,17 @@ private:
     }
 
     const Graph& graph_;
+    const Target& target_;
     std::vector<OpenGroup> groups_;
     std::map<const Value*, size_t> group_of_;
     std::map<const Node*, size_t> order_;
+    std::set<const Node*> loops_;  // nodes that are not pointwise, which read elements at other coordinates than theirs
 };
 
 }  // namespace
 
-std::vector<Group> cut_groups(const Graph& graph, Grouping grouping) {
-    if (grouping != Grouping::whole) return GroupCutter(graph).cut(grouping == Grouping::fused);
+std::vector<Group> cut_groups(const Graph& graph, Grouping grouping, const Target& target) {
+    if (grouping != Grouping::whole) return GroupCutter(graph, target).cut(grouping == Grouping::fused);
     Group whole;
     for (const auto& node : graph.nodes()) whole.nodes.push_back(node.get());
     return {whole};

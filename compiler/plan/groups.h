@@ -23,9 +23,9 @@ enum class Grouping {
     whole,  // all nodes of the graph
 };
 
-/// Cuts the graph into groups, in topological order. Views, and nodes that have nothing left to do, belong to no group,
-/// except that Grouping::whole includes them.
-std::vector<Group> cut_groups(const Graph& graph, Grouping grouping);
+/// Cuts the graph into groups, in topological order, as is best for this target. Views, and nodes that have nothing
+/// left to do, belong to no group, except that Grouping::whole includes them.
+std::vector<Group> cut_groups(const Graph& graph, Grouping grouping, const Target& target);
 
 /// The values of a group that must be stored, in the order of their nodes: those that other groups read or the graph
 /// returns, and an input that the anchor keeps (see NodeGenerator::keeps_input).

@@ -77,7 +77,7 @@ private:
     /// Plans the steps of a graph, in order. `name` is that of the block's C function.
     Block plan_block(const Graph& graph, const std::string& name) {
         Block block{name, &graph, {}};
-        for (const Group& group : cut_groups(graph, options_.grouping)) {
+        for (const Group& group : cut_groups(graph, options_.grouping, program_.targets.front())) {
             const Node& node = *group.nodes.front();
             if (group.nodes.size() == 1 && !make_generator(node)->is_kernel()) {
                 block.steps.push_back(host_step(node));

@@ -52,7 +52,7 @@ std::string of_row(const std::string& func, const Coordinates& at) {
 
 }  // namespace
 
-bool SoftmaxMatMul::can_compute_input(const Node& anchor) const {
+bool SoftmaxMatMul::can_compute_input(const Node& anchor, const Target&) const {
     const auto generator = make_generator(anchor);
     const auto* product = dynamic_cast<const MatMul*>(generator.get());
     const bool has_rows_of_its_own = dynamic_cast<const SoftmaxMatMul*>(product);

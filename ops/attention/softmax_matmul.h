@@ -17,7 +17,7 @@ public:
 
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
-    bool can_compute_input(const Node& anchor) const override;
+    bool can_compute_input(const Node& anchor, const Target&) const override;
     Dim flops() const override { return MatMul::flops() + in(0).elements() * 4; }
 
 protected:

@@ -14,6 +14,14 @@
 
 namespace onnx2halide {
 
+namespace {
+
+bool are_pointwise(const std::vector<Node*>& nodes) {
+    return std::ranges::all_of(nodes, [](const Node* node) { return make_generator(*node)->is_pointwise(); });
+}
+
+}  // namespace
+
 Conv::Conv(const Node& node) : NodeGenerator(node), group_(node.integer("group", 1)) {
     if (group_ < 1) throw CompileError("group is {}, expected 1 or more", group_);
 }
@@ -94,8 +102,10 @@ std::vector<std::string> Conv::tap_roles(KernelSource& source) const {
     std::vector<std::string> roles;
     if (steps() > 1) roles.push_back(steps_role(steps()));
     if (!inputs_per_group().is(1)) roles.push_back("ci");
+    // A kernel of two convolutions has loops over the taps of both.
+    const std::string prefix = source.defined().contains(input(0)) ? "window_" : "k";
     for (size_t i = kernel.size(); i-- > 0;) {
-        if (kernel[i] != 1) roles.push_back("k" + at[i + 2]);
+        if (kernel[i] != 1) roles.push_back(prefix + at[i + 2]);
     }
     return roles;
 }
@@ -230,8 +240,9 @@ void Conv::algorithm(KernelSource& source) const {
         taps = source.name_axes(rdom, tap_roles(source));
         leave_out_taps(source, rdom, this->tap(taps));
     }
-    // If only other nodes of the kernel read the result, it may be the sum itself.
-    const bool is_result = source.is_internal(output(0)) && !sums_by_group() && !is_narrow_float(out(0).element);
+    // If only other nodes of the kernel read the result, each at its own place, it may be the sum itself.
+    const bool is_result = source.is_internal(output(0)) && !sums_by_group() && !is_narrow_float(out(0).element) &&
+                           are_pointwise(output(0)->consumers);
     const std::string sum = is_result ? source.name(output(0)) : source.func(output(0)->name + "_sum");
     source.keep(output(0), sum_role, sum);
 

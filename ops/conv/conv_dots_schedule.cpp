@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/conv/conv_walk.h"
 #include "ops/node_generator.h"
 #include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"

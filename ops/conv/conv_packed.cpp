@@ -259,25 +259,31 @@ void PackedConv::schedule(KernelSource& source) const {
     const auto sums = source.target().is_gpu() ? gpu_sums(source) : std::nullopt;
     if (sums && schedule_gpu_sums(source, *sums)) return;
     if (!is_direct) return NodeGenerator::schedule(source);
+    if (schedule_with_producer(source)) return;
+    DirectConv conv = direct_conv(source, loops(source.target()), source.output_loops());
+    conv.distant = distant_input(source, conv.loops);
+    if (form_ == WeightForm::dense) conv.weights = source.name(input(1));
+    const auto dots = dots_tile(conv.loops, source.target());
+    if (dots) return schedule_conv_dots(source, conv, *dots);
+    schedule_direct_conv(source, conv);
+}
+
+DirectConv PackedConv::direct_conv(KernelSource& source, const ConvLoops& loops, const Loops& output) const {
     DirectConv conv;
-    conv.output = source.output_loops();
-    conv.sum = source.kept(output(0), sum_role);
+    conv.output = output;
+    conv.sum = source.kept(this->output(0), sum_role);
     conv.reduction = reduction(source);
     if (steps() > 1) {
         conv.at_once = conv.reduction.front();
         conv.reduction.erase(conv.reduction.begin());
     }
-    if (copies_input(source.target())) {
+    conv.loops = loops;
+    if (copies_input(source.target()) && !loops.computed_input) {
         conv.input = nontrivial_loops(input_loops(source));
         conv.pads_runs = (reads_planes() || in(0).shape[1].is(1)) && window().back().reaches_outside();
     }
-    conv.loops = loops(source.target());
-    conv.distant = distant_input(source, conv.loops);
-    if (form_ == WeightForm::dense) conv.weights = source.name(input(1));
     conv.has_long_epilogue = has_expensive_nodes(source);
-    const auto dots = dots_tile(conv.loops, source.target());
-    if (dots) return schedule_conv_dots(source, conv, *dots);
-    schedule_direct_conv(source, conv);
+    return conv;
 }
 
 }  // namespace onnx2halide

@@ -24,6 +24,8 @@ public:
     bool reads_any_layout(size_t i, const Target&) const override;
     /// The axes of an image that tiles fit better as a single row.
     std::optional<AxisRun> axes_gaining_as_one(const Target& target) const override;
+    /// A depthwise convolution can compute the one whose channels it reads.
+    bool can_compute_input(const Node& anchor, const Target& target) const override;
 
 protected:
     Dim channels() const override { return output_channels_; }
@@ -58,6 +60,14 @@ private:
     /// Estimated cycles for an image or plane.
     double cycles(const ConvLoops& loops, const Target& target) const;
     Loops input_loops(KernelSource& source) const;
+    /// The convolution with these loops, whose results are the elements of another Func.
+    DirectConv direct_conv(KernelSource& source, const ConvLoops& loops, const Loops& output) const;
+    /// The loops of a convolution that another one computes for each of its tasks; nullopt if it has to be a kernel.
+    std::optional<ConvLoops> loops_as_input(const Target& target) const;
+    /// The loops of a depthwise convolution that computes its input so; nullopt if it cannot.
+    std::optional<ConvLoops> loops_computing(const ConvLoops& producer, const Target& target) const;
+    /// Schedules this convolution and the one that makes its input, if that is in the same kernel; else returns false.
+    bool schedule_with_producer(KernelSource& source) const;
     /// The sums, if a GPU computes them in tiles of threads: requires channels that share all inputs.
     std::optional<GpuSums> gpu_sums(KernelSource& source) const;
     /// The input, if it is unpadded and worth prefetching; else an empty operand.

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/conv/conv_input_schedule.h"
 #include "ops/conv/conv_sums_schedule.h"
 #include "ops/conv/conv_tile_loops.h"
 #include "ops/node_generator.h"
@@ -31,6 +32,7 @@ public:
         schedule_output();
         schedule_conv_sums(source_, tile_, compute_at(conv_.output.func, sums_at_));
         place_input();
+        if (conv_.producer) schedule_producer();
     }
 
 private:
@@ -72,7 +74,7 @@ private:
     }
 
     void split_walked_channels() {
-        if (ordered_channels(conv_.loops, tile_.tile()) < conv_.loops.channels) {
+        if (conv_.producer || ordered_channels(conv_.loops, tile_.tile()) < conv_.loops.channels) {
             channels_.push_back(outer(c_));
             split_shifted_channels(channels_.back(), tile_.walked_channels());
         }
@@ -102,6 +104,7 @@ private:
     /// Splits a loop into strips of several of these steps or, if it has none, of so many iterations. Returns the limit
     /// of a step; empty if there is one strip.
     std::string split_strip(const std::string& var, int64_t extent, const char* role, const std::string& step) {
+        if (conv_.producer) return split_strip_of_threads();
         if (walk_.strip >= extent) return "";
         strips_.push_back(source_.var("strip"));
         strip_ = source_.param(role, walk_.strip);
@@ -112,6 +115,20 @@ private:
         strip_ = held(strip_, extent);
         split_loop(var, strips_.back(), strip_, "ShiftInwards");
         return strip_;
+    }
+
+    /// Splits off strips of rows, as few as the threads leave, since neighbours compute some rows of the input twice.
+    /// Returns the limit of a step, of which there is none.
+    std::string split_strip_of_threads() {
+        const int64_t height = conv_.loops.height;
+        if (walk_.least_strip >= height) return "";
+        strips_.push_back(source_.var("strip"));
+        strip_ = source_.param("rows", walk_.strip);
+        split_loop(tile_.rows(), strips_.back(),
+                   fmt::format("onnx::rows_of_strip({}, {}, {}, {}, {})", height, walk_.least_strip, strip_,
+                               source_.threads(), ceil_div(conv_.loops.channels, conv_.loops.computed_input->channels)),
+                   "GuardWithIf");
+        return "";
     }
 
     /// Splits off strips of rows, each worth a task; their number is determined at run time.
@@ -218,9 +235,7 @@ private:
         if (walk_.channels_outermost || loops.open_height || loops.open_width || !loops.plane_spans) return {};
         Directives directives;
         if (loops.has_strips_of_rows() && !strip_.empty()) {
-            const std::string stride = loops.row_stride == 1 ? "" : fmt::format(" * {}", loops.row_stride),
-                              halo = loops.halo_rows == 0 ? "" : fmt::format(" + {}", loops.halo_rows);
-            directives.push_back(bound_storage(tile_.rows(), strip_ + stride + halo));
+            directives.push_back(bound_storage(tile_.rows(), loops.rows_under(strip_)));
         }
         return joined(directives, bound_storage(std::span(conv_.output.vars).subspan(3), *loops.plane_spans));
     }
@@ -232,27 +247,34 @@ private:
         const auto place = [&](const std::string& directive) {
             source_.schedule(input.func, joined({compute_at(conv_.output.func, copy_at_), directive}, bounds));
         };
-        const auto vectors = [&](const std::string& width) {
-            return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", input.vars[0], width);
-        };
         if (!conv_.loops.shares_inputs) {
             source_.schedule("// A padded copy for one tile of channels, from which taps are read without conditions.");
-            return place(vectors(tile_.lanes()));
+            return place(guarded_vectors(input.vars[0], tile_.lanes()));
         }
         source_.schedule(fmt::format("// A padded copy, one per {}, from which taps are read without conditions.",
                                      walk_.parallel && !walk_.channels_outermost ? "task" : "image"));
         if (!bounds.empty()) source_.schedule(bounds_comment);
-        const auto run = input.extents[0].constant();
-        int lanes = source_.target().lanes(conv_.loops.element);
-        if (run && *run * 2 <= lanes) return place(unroll(input.vars[0]));
-        // A vector that reaches past an edge is read element by element, which dominates in short runs.
-        if (run && conv_.pads_runs)
-            lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));
-        place(vectors(source_.lanes(conv_.loops.element, lanes)));
+        place(conv_.vectorised_input(source_));
+    }
+
+    void schedule_producer() {
+        const ConvLoops& loops = conv_.loops;
+        const std::string rows = strip_.empty() ? std::to_string(loops.computed_input->rows) : loops.rows_under(strip_);
+        schedule_computed_input(source_, *conv_.producer, {compute_at(conv_.output.func, task_), rows});
     }
 };
 
 }  // namespace
+
+std::string DirectConv::vectorised_input(KernelSource& source) const {
+    const auto run = input.extents[0].constant();
+    int lanes = source.target().lanes(loops.element);
+    if (run && *run * 2 <= lanes) return unroll(input.vars[0]);
+    // A vector that reaches past an edge is read element by element, which dominates in short runs.
+    if (run && pads_runs)
+        lanes = std::min(lanes, static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::sqrt(*run / 2)))));
+    return guarded_vectors(input.vars[0], source.lanes(loops.element, lanes));
+}
 
 void schedule_direct_conv(KernelSource& source, const DirectConv& conv) { Writer(source, conv).write(); }
 

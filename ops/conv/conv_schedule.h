@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,13 @@ struct DirectConv {
     DistantOperand distant;              // the input, if it is read in place pixel by pixel and worth prefetching
     std::string weights;                 // if those of a tile of channels follow each other; else empty
     ConvLoops loops;
+    // The convolution that makes the input, if `loops.computed_input`: its output is an inner Func of the kernel, its
+    // number of rows is open.
+    std::shared_ptr<const DirectConv> producer;
+    std::string prefix;  // of the roles of its parameters
+
+    /// The directive that vectorises the innermost loop of the Func of padded or widened inputs.
+    std::string vectorised_input(KernelSource& source) const;
 };
 
 /// Writes the schedule: tiles of sums in registers, walked in parallel strips of rows; the epilogue is computed per

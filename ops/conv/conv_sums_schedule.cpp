@@ -109,7 +109,9 @@ private:
 
     bool walks_rows() const { return tile_.walk().products > 0; }
     std::string parts() const { return source_.rvar("part"); }
-    std::string products() const { return source_.param("products", static_cast<int>(tile_.walk().products)); }
+    std::string products() const {
+        return source_.param(conv_.prefix + "products", static_cast<int>(tile_.walk().products));
+    }
 
     /// Splits the innermost loop of products into parts, between which all rows are walked.
     std::string split_products() const {
@@ -178,7 +180,8 @@ private:
 
     /// The pixels of the largest tile, along both axes: `14 * 2`
     std::string most_pixels() const {
-        const std::string pixels = tile_.has_versions() ? source_.param("pixels", tile_.tile().pixels) : tile_.pixels();
+        const std::string pixels =
+            tile_.has_versions() ? source_.param(conv_.prefix + "pixels", tile_.tile().pixels) : tile_.pixels();
         return tile_.tile_rows().empty() ? pixels : fmt::format("{} * {}", pixels, tile_.tile_rows());
     }
 };

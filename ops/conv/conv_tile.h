@@ -2,12 +2,20 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "compiler/graph/dim.h"
 #include "ops/schedule/target.h"
 
 namespace onnx2halide {
+
+/// The input of a convolution whose tasks compute what they read of it.
+struct ComputedInput {
+    int64_t channels;  // of a task
+    int64_t rows, columns;
+    double row_cycles;  // to compute one row of these channels
+};
 
 /// The extents of a direct convolution's loops, from which a schedule's numbers are chosen.
 struct ConvLoops {
@@ -31,8 +39,9 @@ struct ConvLoops {
     int64_t input_row_elements;  // of the input rows under an output row that are copied to be padded or widened; 0 if
                                  // the input is read in place
     bool extends_rows = false;   // whether that copy may be as wide as is asked for
-    int64_t halo_rows = 0;       // input rows that neighbouring strips both copy
-    int64_t input_pixel_bytes;   // the stride from one pixel's input to the next
+    int64_t halo_rows = 0;       // input rows that neighbouring strips both copy or compute
+    std::optional<ComputedInput> computed_input;
+    int64_t input_pixel_bytes;  // the stride from one pixel's input to the next
     int64_t window_rows = 1, row_stride = 1, column_stride = 1, column_span = 1;  // of the kernel
     std::optional<std::vector<int64_t>> plane_spans;                              // of the window (ops/window.h)
     int64_t input_elements, weight_elements, output_elements;
@@ -41,6 +50,10 @@ struct ConvLoops {
     bool is_depthwise() const { return !shares_inputs && channels_of_vector_groups == 1; }
     /// The columns of the input that so many columns of the output read.
     int64_t input_columns(int64_t columns) const { return (columns - 1) * column_stride + column_span; }
+    /// The most rows of a computed input that so many rows of the output read.
+    int64_t computed_rows(int64_t rows) const { return std::min(rows * row_stride + halo_rows, computed_input->rows); }
+    /// The most rows of the input that so many rows of the output read, as text: `rows * 2 + 1`
+    std::string rows_under(const std::string& rows) const;
     /// Whether strips consist of rows, as the output has several, rather than of pixels.
     bool has_strips_of_rows() const { return height > 1 || open_height; }
 };
@@ -70,6 +83,9 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target);
 /// Estimated cycles of all tiles of an image or plane.
 double conv_cycles(const ConvLoops& loops, const Target& target);
 
+/// Estimated cycles of one row of such tiles, with the channels of one tile.
+double tile_row_cycles(const ConvLoops& loops, const ConvTile& tile);
+
 /// Why a tile is no larger: `28 sums, 2 weights and 1 input fit in 32`
 std::string register_text(const ConvTile& tile, const Target& target);
 
@@ -84,35 +100,7 @@ bool gains_from_copy(const ConvLoops& loops, const Target& target);
 /// Whether taps along x are unrolled, innermost: adjacent vectors of several pixels share permuted inputs.
 bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile);
 
-/// How the tiles are walked.
-struct ConvWalk {
-    int strip;                // known rows per parallel task; pixels if there is only one row
-    bool channels_outermost;  // weights are read once (per strip, see below), the input once per tile of channels
-    bool parallel;
-    // Tiles of channels are tasks, but all of a strip before the next one's: as all kernels that divide an image into
-    // rows, each thread then finds in its own cache what it wrote in the step before.
-    bool strips_outermost = false;
-    // So many of the innermost products are added for all rows before the next ones, so that their weights stay in the
-    // nearest cache; 0: a tile's sums stay in registers over all products.
-    int64_t products = 0;
-};
-ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Target& target);
-
-/// Depthwise channels that are walked at one tile's pixels before the next ones, in memory order: equal parts, made of
-/// whole tiles. Their weights, and the inputs that the next pixels or the next row read again, fit in the nearest
-/// cache.
-int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile);
-
-/// Tiles whose sums are buffered in memory together: whole rows of so many channels, or equal parts of a row.
-struct WaitingTiles {
-    int pixels, rows;
-};
-WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, const ConvWalk& walk, int64_t channels);
-
 /// Pixels of a depthwise tile: few, so that few tiles touch the edges of the image.
 constexpr int depthwise_pixels = 8;
-
-/// Output pixels, with all their channels, that are worth a task, for walks whose extents are known only at run time.
-int pixels_of_task(const ConvLoops& loops, const ConvTile& tile, const Target& target);
 
 }  // namespace onnx2halide

@@ -14,18 +14,20 @@ ConvTileLoops::ConvTileLoops(KernelSource& source, const DirectConv& conv)
     if (tile_.pixels_of_vector > 1) x_vectors_ = source.var(x_ + "_vector");
     const ConvLoops& loops = conv.loops;
     if (!loops.whole_group || gathers_group())
-        vectors_ = held(source.param("vectors", tile_.vectors),
+        vectors_ = held(source.param(conv.prefix + "vectors", tile_.vectors),
                         walks_channels() ? ordered_channels(loops, tile_) / tile_.lanes : all_vectors());
-    pixels_ = has_versions() ? KernelSource::tile_size : held(source.param("pixels", tile_.pixels), loops.width);
-    if (tile_.tile_rows > 1) tile_rows_ = held(source.param("tile_rows", tile_.tile_rows), loops.height);
+    pixels_ = has_versions() ? KernelSource::tile_size
+                             : held(source.param(conv.prefix + "pixels", tile_.pixels), loops.width);
+    if (tile_.tile_rows > 1) tile_rows_ = held(source.param(conv.prefix + "tile_rows", tile_.tile_rows), loops.height);
     if (gathers_tiles()) declare_waiting();
 }
 
 void ConvTileLoops::declare_waiting() {
     const int64_t channels = walks_channels() ? ordered_channels(conv_.loops, tile_) : tile_.vectors * tile_.lanes;
     const WaitingTiles waiting = choose_waiting_tiles(conv_.loops, tile_, walk_, channels);
-    waiting_pixels_ = held(source_.param("waiting_pixels", waiting.pixels), conv_.loops.width);
-    if (waiting.rows > 1) waiting_rows_ = held(source_.param("waiting_rows", waiting.rows), conv_.loops.height);
+    waiting_pixels_ = held(source_.param(conv_.prefix + "waiting_pixels", waiting.pixels), conv_.loops.width);
+    if (waiting.rows > 1)
+        waiting_rows_ = held(source_.param(conv_.prefix + "waiting_rows", waiting.rows), conv_.loops.height);
 }
 
 std::string ConvTileLoops::tile_channels() const { return fmt::format("{} * {}", lanes_, vectors_); }

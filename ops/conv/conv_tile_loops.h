@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/conv/conv_schedule.h"
+#include "ops/conv/conv_walk.h"
 #include "ops/schedule/directives.h"
 
 namespace onnx2halide {

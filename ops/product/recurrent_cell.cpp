@@ -45,7 +45,7 @@ std::vector<TensorType> RecurrentCell::infer() const {
     return std::vector<TensorType>(node_.outputs.size(), TensorType(in(0).element, in(state_input()).shape));
 }
 
-bool RecurrentCell::can_compute_input(const Node& anchor) const {
+bool RecurrentCell::can_compute_input(const Node& anchor, const Target&) const {
     const auto generator = make_generator(anchor);
     return dynamic_cast<const MatrixProduct*>(generator.get()) != nullptr;
 }

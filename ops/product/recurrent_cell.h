@@ -28,7 +28,7 @@ public:
     explicit RecurrentCell(const Node& node) : NodeGenerator(node), functions_(node) {}
     std::vector<TensorType> infer() const override;
     void schedule(KernelSource& source) const override;
-    bool can_compute_input(const Node& anchor) const override;
+    bool can_compute_input(const Node& anchor, const Target&) const override;
     bool keeps_input() const override { return true; }
     bool is_expensive() const override { return true; }
 

@@ -34,6 +34,10 @@ std::string vectorize(const std::string& loop) { return fmt::format("vectorize({
 
 std::string keep_whole(const std::string& loop) { return fmt::format("partition({}, Partition::Never)", loop); }
 
+std::string guarded_vectors(const std::string& loop, const std::string& lanes) {
+    return fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", loop, lanes);
+}
+
 std::string parallel(const std::string& loop) { return fmt::format("parallel({})", loop); }
 
 std::string compute_at(const std::string& func, const std::string& loop) {

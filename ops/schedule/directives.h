@@ -31,6 +31,9 @@ Directives unroll_all(const std::vector<std::string>& loops);
 /// A whole loop as one vector.
 std::string vectorize(const std::string& loop);
 
+/// A loop of any extent in vectors of so many elements; those past its end are guarded.
+std::string guarded_vectors(const std::string& loop, const std::string& lanes);
+
 std::string parallel(const std::string& loop);
 
 /// Keeps a loop whose last iterations are shorter or guarded in one piece: Halide would copy what is inside for those

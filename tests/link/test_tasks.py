@@ -8,10 +8,10 @@ from paths import ROOT
 
 
 @pytest.fixture(scope="module")
-def rows_of_task(tmp_path_factory):
+def tasks(tmp_path_factory):
     library = tmp_path_factory.mktemp("tasks") / "tasks.so"
     subprocess.run(["cc", "-shared", "-fPIC", ROOT / "runtime" / "tasks.c", "-o", library], check=True)
-    return ctypes.CDLL(str(library)).onnx2halide_rows_of_task
+    return ctypes.CDLL(str(library))
 
 
 @pytest.mark.parametrize(
@@ -29,5 +29,24 @@ def rows_of_task(tmp_path_factory):
         (2**31 - 1, 2**31 - 1, 2**31 - 1, 1, 1, 1, 1),
     ],
 )
-def test_rows_of_task(rows_of_task, rows, elements_of_row, elements, least_rows, threads, inner_tasks, expected):
-    assert rows_of_task(rows, elements_of_row, elements, least_rows, threads, inner_tasks) == expected
+def test_rows_of_task(tasks, rows, elements_of_row, elements, least_rows, threads, inner_tasks, expected):
+    assert tasks.onnx2halide_rows_of_task(rows, elements_of_row, elements, least_rows, threads, inner_tasks) == expected
+
+
+@pytest.mark.parametrize(
+    "rows, least_rows, most_rows, threads, inner_tasks, expected",
+    [
+        (112, 12, 200, 1, 1, 112),
+        (112, 12, 50, 1, 1, 38),  # three strips fit into the cache
+        (112, 12, 50, 2, 8, 28),  # two for each thread
+        (112, 12, 200, 2, 8, 56),
+        (112, 12, 200, 2, 1, 19),  # three for each thread, as a strip is one task
+        (112, 12, 200, 16, 1, 13),  # no smaller ones
+        (14, 12, 200, 2, 8, 14),
+        (7, 12, 3, 2, 1, 3),  # as many as the cache demands
+        (1, 1, 1, 64, 1, 1),
+        (2**31 - 1, 1, 2**31 - 1, 1, 2**31 - 1, 2**31 - 1),
+    ],
+)
+def test_rows_of_strip(tasks, rows, least_rows, most_rows, threads, inner_tasks, expected):
+    assert tasks.onnx2halide_rows_of_strip(rows, least_rows, most_rows, threads, inner_tasks) == expected

@@ -1,4 +1,4 @@
-#include "ops/conv/conv_tile.h"
+#include "ops/conv/conv_walk.h"
 
 #include <catch2/catch.hpp>
 

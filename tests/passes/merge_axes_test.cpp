@@ -18,7 +18,7 @@ std::unique_ptr<Graph> merged(const std::string& text) {
     pack_weights(*graph, avx2, {});
     assign_layouts(*graph, avx2);
     std::vector<std::vector<const Node*>> kernels;
-    for (const Group& group : cut_groups(*graph, Grouping::fused)) kernels.push_back(group.nodes);
+    for (const Group& group : cut_groups(*graph, Grouping::fused, avx2)) kernels.push_back(group.nodes);
     merge_axes(*graph, kernels, avx2);
     return graph;
 }

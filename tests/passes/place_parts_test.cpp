@@ -14,7 +14,9 @@ std::unique_ptr<Graph> placed(const std::string& text) {
     auto graph = parse_graph(text);
     place_parts(*graph, [](const Graph& each) {
         std::vector<std::vector<const Node*>> kernels;
-        for (const Group& group : cut_groups(each, Grouping::fused)) kernels.push_back(group.nodes);
+        for (const Group& group :
+             cut_groups(each, Grouping::fused, Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41")))
+            kernels.push_back(group.nodes);
         return kernels;
     });
     return graph;

@@ -5,16 +5,20 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/passes/pack.h"
+#include "compiler/passes/passes.h"
 #include "tests/small_graph.h"
 
 namespace onnx2halide {
 
 namespace {
 
+const Target avx2 = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
+
 /// The groups, one per line: their nodes, with the anchor in brackets. Views belong to none.
 std::string groups_text(const Graph& graph, Grouping grouping = Grouping::fused) {
     std::string text;
-    for (const Group& group : cut_groups(graph, grouping)) {
+    for (const Group& group : cut_groups(graph, grouping, avx2)) {
         std::vector<std::string> names;
         for (const Node* node : group.nodes)
             names.push_back(node == group.anchor ? "[" + node->name + "]" : node->name);
@@ -147,6 +151,30 @@ TEST_CASE("pointwise nodes join what they read") {
     }
 }
 
+TEST_CASE("a depthwise convolution and the one that it reads are one kernel where memory is the limit") {
+    const auto groups = [](const char* image) {
+        const auto graph = parse_graph(fmt::format(R"(
+            x = input float32[1,16,{0}]
+            s = input float32[1,16,{0}]
+            w = constant float32[96,16,1,1]
+            v = constant float32[96,1,3,3]
+            e = Exp(x)
+            m = Mul(e, s)
+            c = Conv(m, w)
+            r = Relu(c)
+            d = Conv(r, v) group=96 strides=2,2 pads=1,1,1,1
+            y = Relu(d)
+            output y)",
+                                                   image));
+        pack_weights(*graph, avx2, {});
+        assign_layouts(*graph, avx2);
+        return groups_text(*graph);
+    };
+    // What the first convolution reads is a kernel of its own, whose elements are computed once.
+    CHECK(groups("112,112") == "e [m]\n[w_packed]\n[m_channels_last]\n[v_packed]\nc r [d] y\n[y_row_major]\n");
+    CHECK(groups("14,14") == "e [m]\n[w_packed]\n[m_channels_last]\n[c] r\n[v_packed]\n[d] y\n[y_row_major]\n");
+}
+
 TEST_CASE("without fusion every node is a kernel") {
     const auto graph = parse_graph(R"(
         x = input float32[2,3]
@@ -183,7 +211,7 @@ TEST_CASE("values that other groups read escape") {
         d = Neg(c)
         output d)");
     std::vector<std::string> escaping;
-    for (const Group& group : cut_groups(*graph, Grouping::fused)) {
+    for (const Group& group : cut_groups(*graph, Grouping::fused, avx2)) {
         for (const Value* value : escaping_values(*graph, group)) escaping.push_back(value->name);
         escaping.push_back(";");
     }

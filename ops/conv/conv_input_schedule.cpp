@@ -1,0 +1,56 @@
+#include "ops/conv/conv_input_schedule.h"
+
+#include <fmt/format.h>
+
+#include "ops/conv/conv_sums_schedule.h"
+#include "ops/conv/conv_tile_loops.h"
+#include "ops/schedule/directives.h"
+
+namespace onnx2halide {
+
+namespace {
+
+class InputWriter {
+public:
+    InputWriter(KernelSource& source, const DirectConv& conv, const InputPlace& place)
+        : source_(source), conv_(conv), place_(place), tile_(source, conv) {}
+
+    void write() {
+        source_.schedule("// A task computes what it reads of its input, which stays in the second-level cache.");
+        tile_.explain();
+        const std::string &c = tile_.channels(), &x = tile_.columns(), channels = source_.var(c + "o"),
+                          columns = source_.var(x + "o");
+        std::vector<std::string> in_tile = tile_.in_tile(), order = in_tile;
+        append(order, {columns, tile_.rows(), channels});
+        Directives directives = {place_.compute_at, fmt::format("bound({}, 0, {})", x, conv_.loops.width),
+                                 bound_storage(tile_.rows(), place_.rows)};
+        append(directives, {shifted_split(c, channels, tile_.walked_channels()),
+                            shifted_split(x, columns, tile_.walked_pixels()), reorder(order)});
+        // See the schedule of a convolution that is no input.
+        if (tile_.lacks_registers()) in_tile.resize(1);
+        source_.schedule(conv_.output.func, joined(directives, tile_.vectorised(in_tile)));
+        schedule_conv_sums(source_, tile_, compute_at(conv_.output.func, columns));
+        if (!conv_.input.vars.empty()) place_copy();
+    }
+
+private:
+    KernelSource& source_;
+    const DirectConv& conv_;
+    const InputPlace& place_;
+    ConvTileLoops tile_;
+
+    void place_copy() {
+        source_.schedule("// A padded copy of what a task reads, from which taps are read without conditions.");
+        source_.schedule(conv_.input.func,
+                         {place_.compute_at, conv_.vectorised_input(source_),
+                          bound_storage(tile_.rows(), conv_.loops.rows_under(fmt::format("({})", place_.rows)))});
+    }
+};
+
+}  // namespace
+
+void schedule_computed_input(KernelSource& source, const DirectConv& conv, const InputPlace& place) {
+    InputWriter(source, conv, place).write();
+}
+
+}  // namespace onnx2halide

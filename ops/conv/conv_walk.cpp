@@ -1,0 +1,167 @@
+#include "ops/conv/conv_walk.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/schedule/cycles.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Cycles to load the weights for a strip that reads all of them. What a strip reads and writes besides takes up part
+/// of the second level.
+double weight_cycles_of_strip(const ConvLoops& loops, const Target& target) {
+    if (!loops.shares_inputs) return 0;
+    const int64_t bytes = loops.weight_elements * info(loops.element).bytes;
+    return static_cast<double>(bytes) / read_rate(bytes + target.level2_bytes / 2, target);
+}
+
+/// See ConvWalk::products. Tiles of few pixels of a small image take weights as fast as no far cache gives them, over
+/// and over for each tile.
+int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
+    constexpr int64_t most_bytes = level1_bytes / 2, least_products = 32, least_tiles = 8;
+    // Tiles that extend past a row, into sums that nobody reads, read a longer copy of the input.
+    const bool are_rows = tile.pixels >= loops.width || loops.extends_rows;
+    if (!are_rows || tile.tile_rows > 1 || tile.pixels_of_vector > 1) return 0;
+    if (!loops.has_strips_of_rows() || loops.open_width || loops.open_height) return 0;
+    if (!loops.shares_inputs || loops.groups > 1 || loops.whole_group || loops.element != ElementType::float32)
+        return 0;
+    const int64_t vector_bytes = int64_t{tile.lanes} * tile.vectors * info(loops.element).bytes,
+                  weight_bytes = loops.products * vector_bytes,
+                  sum_bytes = ceil_div(loops.width, tile.pixels) * tile.pixels * loops.height * vector_bytes;
+    constexpr double most_rate = level2_rate / 3;
+    const bool is_fast = static_cast<double>(weight_bytes) > most_rate * static_cast<double>(tile.cycles);
+    if (!is_fast || weight_bytes <= target.level2_bytes / 4 || sum_bytes > most_bytes) return 0;
+    // Tiles of channels are the only tasks.
+    if (loops.channels < least_tiles * tile.lanes * tile.vectors) return 0;
+    int64_t products = std::min(loops.inner_products, most_bytes / vector_bytes);
+    while (products >= least_products && (loops.inner_products % products != 0 || products % 4 != 0)) --products;
+    return products >= least_products ? products : 0;
+}
+
+/// The walk of a convolution that computes its input: a task is a strip of rows of some channels, for which it computes
+/// what it reads into a part of the second-level cache.
+ConvWalk walk_computing_input(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
+    const ComputedInput& input = *loops.computed_input;
+    const int64_t row_bytes = input.columns * input.channels * info(loops.element).bytes,
+                  rows_in_cache = (target.level2_bytes / 2 / row_bytes - loops.halo_rows) / loops.row_stride,
+                  most = std::clamp<int64_t>(rows_in_cache, 1, loops.height);
+    const int64_t tasks_across = ceil_div(loops.channels, input.channels),
+                  tiles_of_task = ceil_div(input.channels, int64_t{tile.lanes} * tile.vectors);
+    const auto task_cycles = [&](int64_t rows) {
+        return static_cast<double>(rows * tiles_of_task) * tile_row_cycles(loops, tile) +
+               static_cast<double>(loops.computed_rows(rows)) * input.row_cycles;
+    };
+    const double all = task_cycles(loops.height) * static_cast<double>(tasks_across);
+    const int64_t least = best_strip(loops.height, most, all, [&](int64_t rows) {
+        return Tasks{ceil_div(loops.height, rows) * tasks_across, task_cycles(rows) + task_overhead};
+    });
+    ConvWalk walk{.strip = static_cast<int>(most),
+                  .channels_outermost = true,
+                  .parallel = all >= least_parallel_cycles,
+                  .strips_outermost = true};
+    // Strips rather than channels for each thread, which then finds in its own cache what it wrote in the step before,
+    // as long as neighbouring strips compute few rows twice.
+    constexpr int64_t rows_of_a_halo_row = 6;
+    const int64_t of_halo = std::max<int64_t>(1, rows_of_a_halo_row * loops.halo_rows / loops.row_stride);
+    walk.least_strip = static_cast<int>(walk.parallel ? std::min(least, of_halo) : most);
+    return walk;
+}
+
+}  // namespace
+
+ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
+    if (loops.computed_input) return walk_computing_input(loops, tile, target);
+    const bool by_rows = loops.has_strips_of_rows();
+    const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
+    const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;
+    // The tiles of a whole group are walked together.
+    const int64_t tiles = channel_tiles(loops, tile), walked = loops.whole_group ? loops.groups : tiles;
+    const int64_t cycles = tile.cycles * (tiles / walked);
+    // Each tile of channels of a depthwise convolution that copies its input is a task with a copy of its own.
+    const bool copies_channels = loops.is_depthwise() && loops.input_row_elements > 0;
+    const bool channels_outermost =
+        copies_channels || (loops.shares_inputs && loops.weight_elements > loops.input_elements && walked > 1);
+    const double all_cycles =
+        static_cast<double>(cycles * tiles_across * ceil_div(length, step) * walked * loops.images);
+    const bool is_open = by_rows ? loops.open_height : loops.open_width;
+    if (is_open) return {static_cast<int>(length), channels_outermost, true};
+    if (all_cycles < least_parallel_cycles) return {static_cast<int>(length), channels_outermost, false};
+    if (copies_channels) return {static_cast<int>(length), channels_outermost, true};
+
+    if (const int64_t products = products_of_all_rows(loops, tile, target); channels_outermost && products > 0)
+        return {static_cast<int>(length), channels_outermost, true, false, products};
+    const int64_t tiles_along = ceil_div(length, step);
+    // What is read by more threads than one, weights or inputs and, by the next kernel, outputs, is the less the
+    // better.
+    const bool strips_outermost = channels_outermost && loops.input_row_elements == 0 && tiles_along > 1 &&
+                                  loops.weight_elements <= loops.input_elements + loops.output_elements;
+    const int64_t most = strips_outermost ? ceil_div(tiles_along, 2) : tiles_along;
+    const int64_t strip = best_strip(tiles_along, most, all_cycles, [&](int64_t tiles_of_strip) {
+        const int64_t tasks = ceil_div(tiles_along, tiles_of_strip) * loops.images;
+        const double task = static_cast<double>(cycles * tiles_across * tiles_of_strip) + task_overhead;
+        if (channels_outermost) return Tasks{tasks * walked, task};
+        const int64_t rows = std::min(length, tiles_of_strip * step) + loops.halo_rows;
+        return Tasks{tasks, std::max(task * static_cast<double>(walked), weight_cycles_of_strip(loops, target)) +
+                                copy_cycles * static_cast<double>(loops.input_row_elements * rows)};
+    });
+    return {static_cast<int>(std::min(length, strip * step)), channels_outermost, true, strips_outermost};
+}
+
+int64_t ordered_channels(const ConvLoops& loops, const ConvTile& tile) {
+    if (loops.computed_input) return std::min(loops.channels, loops.computed_input->channels);
+    // Reading some of it from the second level costs less than short runs of memory.
+    constexpr int64_t most_bytes = level1_bytes * 3 / 2;
+    const int64_t pixels = loops.window_rows * loops.input_columns(tile.pixels) + tile.pixels,
+                  bytes_of_channel = (loops.products + pixels) * info(loops.element).bytes,
+                  least_parts = ceil_div(loops.channels * bytes_of_channel, most_bytes),
+                  of_tile = int64_t{tile.lanes} * tile.vectors;
+    const auto channels_of_part = [&](int64_t parts) {
+        return ceil_div(ceil_div(loops.channels, parts), of_tile) * of_tile;
+    };
+    // The last part is shifted inwards, and computes some channels again.
+    const auto computed = [&](int64_t channels) { return ceil_div(loops.channels, channels) * channels; };
+    int64_t best = channels_of_part(least_parts);
+    for (int64_t parts = least_parts + 1; parts <= 2 * least_parts; ++parts) {
+        const int64_t channels = channels_of_part(parts);
+        if (computed(channels) < computed(best)) best = channels;
+    }
+    return std::min(loops.channels, best);
+}
+
+WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, const ConvWalk& walk,
+                                  int64_t channels) {
+    // Most of the nearest cache is left for what the next sums read.
+    constexpr int64_t most_bytes = 6144;
+    const int64_t most = most_bytes / (channels * info(loops.element).bytes),
+                  length = loops.has_strips_of_rows() ? loops.width : walk.strip,
+                  parts = ceil_div(length, std::max<int64_t>(most, tile.pixels)),
+                  pixels = std::min(length, ceil_div(ceil_div(length, parts), tile.pixels) * tile.pixels);
+    if (parts > 1 || !loops.has_strips_of_rows() || loops.open_height) return {static_cast<int>(pixels), 1};
+
+    // Minimises switches from sums to epilogue, and rows that the last, shifted tiles compute twice.
+    constexpr double iteration_cycles = 60;
+    const double row_cycles = tile_row_cycles(loops, tile) / tile.tile_rows;
+    const auto cycles = [&](int rows) {
+        return static_cast<double>(ceil_div(walk.strip, rows)) * (rows * row_cycles + iteration_cycles);
+    };
+    int best = tile.tile_rows;
+    for (int rows = best; rows <= std::min<int64_t>(most / loops.width, walk.strip); rows += tile.tile_rows) {
+        if (cycles(rows) < cycles(best)) best = rows;
+    }
+    return {static_cast<int>(pixels), best};
+}
+
+int pixels_of_task(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
+    constexpr double task_cycles = 100 * task_overhead;
+    const double pixel_cycles = static_cast<double>(tile.cycles * channel_tiles(loops, tile)) / tile.pixels;
+    // Each task reads the weights anew, which takes at most half of its time.
+    constexpr double most_share = 0.5;
+    const int64_t weight_bytes = loops.weight_elements * info(loops.element).bytes;
+    const double weight_cycles =
+        loops.shares_inputs ? static_cast<double>(weight_bytes) / read_rate(weight_bytes, target) : 0;
+    return static_cast<int>(std::ceil(std::max(task_cycles, weight_cycles / most_share) / pixel_cycles));
+}
+
+}  // namespace onnx2halide

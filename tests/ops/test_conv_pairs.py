@@ -1,0 +1,109 @@
+"""Convolutions and the depthwise ones that read their results, which share a kernel if what lies between them is large: tasks compute
+strips of rows of some channels."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx2halide.bench import Compiled
+from onnx2halide.compare import default_floor, default_tolerance, difference
+from onnx2halide.compiler import Options
+from onnx2halide.model import Model
+from onnx2halide.references import OnnxRuntime
+
+
+@dataclass
+class Pair:
+    inputs: int  # channels
+    channels: int
+    image: tuple[int, int]
+    first: int = 1  # kernel of the first convolution
+    first_stride: int = 1
+    first_pads: tuple[int, int, int, int] | None = None
+    kernel: int = 3  # of the depthwise one
+    stride: int = 1
+    dilation: int = 1
+    pads: tuple[int, int, int, int] | None = None
+    activation: str = "Relu"
+    residual: bool = False
+    batch: int = 1
+
+    def model(self) -> onnx.ModelProto:
+        rng = np.random.default_rng(0)
+        constants = {
+            "w": rng.normal(size=(self.channels, self.inputs, self.first, self.first)) / (self.first * self.inputs**0.5),
+            "b": rng.normal(size=self.channels),
+            "v": rng.normal(size=(self.channels, 1, self.kernel, self.kernel)) / self.kernel,
+            "a": rng.normal(size=self.channels),
+        }
+        pads, first_pads = self.pads or (self.kernel // 2 * self.dilation,) * 4, self.first_pads or (self.first // 2,) * 4
+        nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=first_pads, strides=[self.first_stride] * 2)]
+        nodes += [helper.make_node("Add", ["c", "c_scale"], ["s"])] if self.residual else []
+        nodes += self.activated(nodes[-1].output[0], "r")
+        nodes.append(
+            helper.make_node(
+                "Conv",
+                [nodes[-1].output[0], "v", "a"],
+                ["d"],
+                pads=pads,
+                strides=[self.stride] * 2,
+                dilations=[self.dilation] * 2,
+                group=self.channels,
+            )
+        )
+        nodes += self.activated("d", "y")
+        nodes[-1].output[0] = "y"
+        constants |= {"c_scale": rng.normal(size=(1, self.channels, 1, 1))} if self.residual else {}
+        ports = [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, [self.batch, self.inputs, *self.image]),
+            helper.make_tensor_value_info("y", TensorProto.FLOAT, None),
+        ]
+        tensors = [numpy_helper.from_array(array.astype(np.float32), name) for name, array in constants.items()]
+        graph = helper.make_graph(nodes, "pair", ports[:1], ports[1:], tensors)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def activated(self, value: str, result: str) -> list[onnx.NodeProto]:
+        if self.activation == "SiLU":
+            return [
+                helper.make_node("Sigmoid", [value], [result + "_sigmoid"]),
+                helper.make_node("Mul", [value, result + "_sigmoid"], [result]),
+            ]
+        return [helper.make_node(self.activation, [value], [result])] if self.activation else []
+
+
+CASES = [
+    Pair(16, 96, (112, 112), stride=2),
+    Pair(24, 144, (56, 56)),  # the last block of channels is shifted inwards
+    Pair(24, 144, (57, 61), kernel=5, stride=2, batch=2),
+    Pair(16, 96, (90, 111), activation=""),  # the sums are what is read
+    Pair(16, 64, (100, 100), activation="SiLU"),  # sums wait in memory
+    Pair(16, 64, (100, 100), residual=True, pads=(0, 0, 0, 0)),
+    Pair(16, 64, (101, 103), stride=2, pads=(0, 0, 1, 1)),
+    Pair(16, 64, (101, 103), dilation=2),
+    Pair(16, 64, (101, 103), stride=2, pads=(0, 0, 0, 0)),  # the last rows and columns are not read
+    Pair(3, 32, (224, 224), first=3, first_stride=2, stride=2),
+    Pair(2, 32, (224, 224), first=3, first_stride=2, activation="SiLU", batch=2),
+    Pair(2, 32, (221, 227), first=3, first_stride=2, first_pads=(0, 0, 1, 1)),
+    Pair(1, 32, (224, 200), first=3, first_stride=2),
+    Pair(4, 16, (221, 227), first=2, first_stride=2, first_pads=(0, 0, 1, 1), stride=2),
+    Pair(2, 24, (300, 300), first=3, first_stride=2, stride=2),
+    Pair(8, 8, (300, 200), stride=2),  # channels of half a cache line
+]
+
+
+@pytest.mark.parametrize("target", ["host", "x86-64-linux-avx2-fma-f16c-avx-sse41"])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_conv_pairs(tmp_path, case, target):
+    model = case.model()
+    onnx.save(model, tmp_path / "pair.onnx")
+    inputs = {"x": np.random.default_rng(1).normal(size=(case.batch, case.inputs, *case.image)).astype(np.float32)}
+    expected = OnnxRuntime(model).run(inputs)["y"]
+    compiled = Compiled(tmp_path / "pair.onnx", Options(target=target, convolution="direct"))
+    if target != "host":
+        kernels = [[node.split(" ")[0] for node in step["nodes"]] for step in compiled.manifest["steps"]]
+        assert any(nodes.count("PackedConv") == 2 for nodes in kernels), kernels
+    for threads in (1, 2, 5):
+        found = difference(Model(compiled.library, threads).run_by_name(inputs)["y"], expected)
+        assert not found.exceeds(default_tolerance(expected.dtype), default_floor(expected.dtype, inputs.values())), found.text()
