@@ -43,11 +43,23 @@ private:
         source_.schedule("// A padded copy of what a task reads, from which taps are read without conditions.");
         source_.schedule(conv_.input.func,
                          {place_.compute_at, conv_.vectorised_input(source_),
-                          bound_storage(tile_.rows(), conv_.loops.rows_under(fmt::format("({})", place_.rows)))});
+                          bound_storage(tile_.rows(), rows_under(fmt::format("({})", place_.rows),
+                                                                 conv_.loops.row_stride, conv_.loops.halo_rows))});
     }
 };
 
 }  // namespace
+
+std::string rows_of_strip(KernelSource& source, const ImageOfTasks& image, const std::string& most_rows) {
+    const int least = choose_strips(image, source.target()).least_rows;
+    return fmt::format("onnx::rows_of_strip({}, {}, {}, {}, {})", image.rows, least, most_rows, source.threads(),
+                       image.tasks_across());
+}
+
+std::string input_rows(const ImageOfTasks& image, const std::string& most_rows) {
+    return most_rows.empty() ? std::to_string(image.input.rows)
+                             : rows_under(most_rows, image.row_stride, image.halo_rows);
+}
 
 void schedule_computed_input(KernelSource& source, const DirectConv& conv, const InputPlace& place) {
     InputWriter(source, conv, place).write();

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/conv/conv_walk.h"
+#include "ops/conv/inner_conv.h"
 #include "ops/product/product.h"
 #include "ops/schedule/cycles.h"
 #include "ops/schedule/loop_schedule.h"
@@ -259,7 +261,12 @@ void PackedConv::schedule(KernelSource& source) const {
     const auto sums = source.target().is_gpu() ? gpu_sums(source) : std::nullopt;
     if (sums && schedule_gpu_sums(source, *sums)) return;
     if (!is_direct) return NodeGenerator::schedule(source);
-    if (schedule_with_producer(source)) return;
+    if (const auto producer = InnerConv::in(source, node_)) {
+        const ConvLoops loops = loops_computing(producer->as_input(), source.target()).value();
+        DirectConv conv = direct_conv(source, loops, source.output_loops());
+        conv.producer = producer->direct(source, input(0));
+        return schedule_direct_conv(source, conv);
+    }
     DirectConv conv = direct_conv(source, loops(source.target()), source.output_loops());
     conv.distant = distant_input(source, conv.loops);
     if (form_ == WeightForm::dense) conv.weights = source.name(input(1));
@@ -284,6 +291,35 @@ DirectConv PackedConv::direct_conv(KernelSource& source, const ConvLoops& loops,
     }
     conv.has_long_epilogue = has_expensive_nodes(source);
     return conv;
+}
+
+std::optional<ConvLoops> PackedConv::loops_as_input(const Target& target) const {
+    if (form_ != WeightForm::dense || steps() > 1 || group_ > 1 || !is_plain_image(out(0)) ||
+        is_narrow_float(in(0).element) || target.is_gpu())
+        return {};
+    ConvLoops loops = this->loops(target);
+    loops.open_height = true;  // that of a task's rows
+    loops.neighbour_taps = 0;
+    return loops;
+}
+
+std::optional<ConvLoops> PackedConv::loops_computing(const ComputedInput& input, const Target& target) const {
+    const bool reads_each_channel = form_ == WeightForm::depthwise && in(0).shape[1].is(output_channels_);
+    if (!reads_each_channel || !is_plain_image(in(0)) || !is_plain_image(out(0))) return {};
+    ConvLoops loops = loops_of_sums();
+    const WindowAxis rows = window()[0];
+    loops.has_edges = has_input_func(target);
+    loops.halo_rows = std::max<int64_t>(0, rows.span() - rows.stride);
+    loops.input_pixel_bytes = loops.column_stride * input.channels * info(loops.element).bytes;
+    loops.computed_input = input;
+    return loops;
+}
+
+bool PackedConv::can_compute_input(const Node& anchor, const Target& target) const {
+    const auto producer = InnerConv::of(anchor, target);
+    const auto loops = producer ? loops_computing(producer->as_input(), target) : std::nullopt;
+    return loops && producer->gains(image_of_tasks(*loops, choose_conv_tile(*loops, target)),
+                                    conv_cycles(this->loops(target), target), target);
 }
 
 }  // namespace onnx2halide

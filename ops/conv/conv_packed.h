@@ -27,6 +27,15 @@ public:
     /// A depthwise convolution can compute the one whose channels it reads.
     bool can_compute_input(const Node& anchor, const Target& target) const override;
 
+    ConvLoops loops(const Target& target) const;
+    /// The loops of a convolution that the kernel of its only reader computes, task by task; nullopt if it has to be a
+    /// kernel of its own.
+    std::optional<ConvLoops> loops_as_input(const Target& target) const;
+    /// What the schedule of a convolution with these loops works on; `output` are those of its results' Func.
+    DirectConv direct_conv(KernelSource& source, const ConvLoops& loops, const Loops& output) const;
+    /// The input, if it is unpadded and worth prefetching; else an empty operand.
+    DistantOperand distant_input(KernelSource& source, const ConvLoops& loops) const;
+
 protected:
     Dim channels() const override { return output_channels_; }
     std::vector<int64_t> kernel() const override { return node_.integers("kernel_shape"); }
@@ -54,24 +63,15 @@ private:
     bool reads_planes() const { return in(0).is_row_major(); }
     /// The extents of the loops, without those of the copied input.
     ConvLoops loops_of_sums() const;
-    ConvLoops loops(const Target& target) const;
     /// The tile for few channels; nullopt for weights in other forms.
     std::optional<DotsTile> dots_tile(ConvLoops loops, const Target& target) const;
     /// Estimated cycles for an image or plane.
     double cycles(const ConvLoops& loops, const Target& target) const;
     Loops input_loops(KernelSource& source) const;
-    /// The convolution with these loops, whose results are the elements of another Func.
-    DirectConv direct_conv(KernelSource& source, const ConvLoops& loops, const Loops& output) const;
-    /// The loops of a convolution that another one computes for each of its tasks; nullopt if it has to be a kernel.
-    std::optional<ConvLoops> loops_as_input(const Target& target) const;
-    /// The loops of a depthwise convolution that computes its input so; nullopt if it cannot.
-    std::optional<ConvLoops> loops_computing(const ConvLoops& producer, const Target& target) const;
-    /// Schedules this convolution and the one that makes its input, if that is in the same kernel; else returns false.
-    bool schedule_with_producer(KernelSource& source) const;
+    /// The loops of a depthwise convolution that computes its input; nullopt if it cannot.
+    std::optional<ConvLoops> loops_computing(const ComputedInput& input, const Target& target) const;
     /// The sums, if a GPU computes them in tiles of threads: requires channels that share all inputs.
     std::optional<GpuSums> gpu_sums(KernelSource& source) const;
-    /// The input, if it is unpadded and worth prefetching; else an empty operand.
-    DistantOperand distant_input(KernelSource& source, const ConvLoops& loops) const;
 };
 
 }  // namespace onnx2halide

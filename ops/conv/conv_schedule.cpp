@@ -117,17 +117,15 @@ private:
         return strip_;
     }
 
+    ImageOfTasks image() const { return image_of_tasks(conv_.loops, tile_.tile()); }
+
     /// Splits off strips of rows, as few as the threads leave, since neighbours compute some rows of the input twice.
     /// Returns the limit of a step, of which there is none.
     std::string split_strip_of_threads() {
-        const int64_t height = conv_.loops.height;
-        if (walk_.least_strip >= height) return "";
+        if (choose_strips(image(), source_.target()).is_single(image())) return "";
         strips_.push_back(source_.var("strip"));
         strip_ = source_.param("rows", walk_.strip);
-        split_loop(tile_.rows(), strips_.back(),
-                   fmt::format("onnx::rows_of_strip({}, {}, {}, {}, {})", height, walk_.least_strip, strip_,
-                               source_.threads(), ceil_div(conv_.loops.channels, conv_.loops.computed_input->channels)),
-                   "GuardWithIf");
+        split_loop(tile_.rows(), strips_.back(), rows_of_strip(source_, image(), strip_), "GuardWithIf");
         return "";
     }
 
@@ -235,7 +233,7 @@ private:
         if (walk_.channels_outermost || loops.open_height || loops.open_width || !loops.plane_spans) return {};
         Directives directives;
         if (loops.has_strips_of_rows() && !strip_.empty()) {
-            directives.push_back(bound_storage(tile_.rows(), loops.rows_under(strip_)));
+            directives.push_back(bound_storage(tile_.rows(), rows_under(strip_, loops.row_stride, loops.halo_rows)));
         }
         return joined(directives, bound_storage(std::span(conv_.output.vars).subspan(3), *loops.plane_spans));
     }
@@ -258,9 +256,8 @@ private:
     }
 
     void schedule_producer() {
-        const ConvLoops& loops = conv_.loops;
-        const std::string rows = strip_.empty() ? std::to_string(loops.computed_input->rows) : loops.rows_under(strip_);
-        schedule_computed_input(source_, *conv_.producer, {compute_at(conv_.output.func, task_), rows});
+        schedule_computed_input(source_, *conv_.producer,
+                                {compute_at(conv_.output.func, task_), input_rows(image(), strip_)});
     }
 };
 

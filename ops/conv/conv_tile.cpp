@@ -216,7 +216,7 @@ TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
 
 }  // namespace
 
-std::string ConvLoops::rows_under(const std::string& rows) const {
+std::string rows_under(const std::string& rows, int64_t row_stride, int64_t halo_rows) {
     const std::string stride = row_stride == 1 ? "" : fmt::format(" * {}", row_stride),
                       halo = halo_rows == 0 ? "" : fmt::format(" + {}", halo_rows);
     return rows + stride + halo;

@@ -6,16 +6,10 @@
 #include <vector>
 
 #include "compiler/graph/dim.h"
+#include "ops/conv/computed_input.h"
 #include "ops/schedule/target.h"
 
 namespace onnx2halide {
-
-/// The input of a convolution whose tasks compute what they read of it.
-struct ComputedInput {
-    int64_t channels;  // of a task
-    int64_t rows, columns;
-    double row_cycles;  // to compute one row of these channels
-};
 
 /// The extents of a direct convolution's loops, from which a schedule's numbers are chosen.
 struct ConvLoops {
@@ -40,8 +34,8 @@ struct ConvLoops {
                                  // the input is read in place
     bool extends_rows = false;   // whether that copy may be as wide as is asked for
     int64_t halo_rows = 0;       // input rows that neighbouring strips both copy or compute
-    std::optional<ComputedInput> computed_input;
-    int64_t input_pixel_bytes;  // the stride from one pixel's input to the next
+    std::optional<ComputedInput> computed_input;  // of depthwise ones
+    int64_t input_pixel_bytes;                    // the stride from one pixel's input to the next
     int64_t window_rows = 1, row_stride = 1, column_stride = 1, column_span = 1;  // of the kernel
     std::optional<std::vector<int64_t>> plane_spans;                              // of the window (ops/window.h)
     int64_t input_elements, weight_elements, output_elements;
@@ -50,10 +44,6 @@ struct ConvLoops {
     bool is_depthwise() const { return !shares_inputs && channels_of_vector_groups == 1; }
     /// The columns of the input that so many columns of the output read.
     int64_t input_columns(int64_t columns) const { return (columns - 1) * column_stride + column_span; }
-    /// The most rows of a computed input that so many rows of the output read.
-    int64_t computed_rows(int64_t rows) const { return std::min(rows * row_stride + halo_rows, computed_input->rows); }
-    /// The most rows of the input that so many rows of the output read, as text: `rows * 2 + 1`
-    std::string rows_under(const std::string& rows) const;
     /// Whether strips consist of rows, as the output has several, rather than of pixels.
     bool has_strips_of_rows() const { return height > 1 || open_height; }
 };
@@ -85,6 +75,9 @@ double conv_cycles(const ConvLoops& loops, const Target& target);
 
 /// Estimated cycles of one row of such tiles, with the channels of one tile.
 double tile_row_cycles(const ConvLoops& loops, const ConvTile& tile);
+
+/// The input rows under so many output rows, as text: `rows * 2 + 1`
+std::string rows_under(const std::string& rows, int64_t row_stride, int64_t halo_rows);
 
 /// Why a tile is no larger: `28 sums, 2 weights and 1 input fit in 32`
 std::string register_text(const ConvTile& tile, const Target& target);

@@ -40,39 +40,26 @@ int64_t products_of_all_rows(const ConvLoops& loops, const ConvTile& tile, const
     return products >= least_products ? products : 0;
 }
 
-/// The walk of a convolution that computes its input: a task is a strip of rows of some channels, for which it computes
-/// what it reads into a part of the second-level cache.
-ConvWalk walk_computing_input(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
-    const ComputedInput& input = *loops.computed_input;
-    const int64_t row_bytes = input.columns * input.channels * info(loops.element).bytes,
-                  rows_in_cache = (target.level2_bytes / 2 / row_bytes - loops.halo_rows) / loops.row_stride,
-                  most = std::clamp<int64_t>(rows_in_cache, 1, loops.height);
-    const int64_t tasks_across = ceil_div(loops.channels, input.channels),
-                  tiles_of_task = ceil_div(input.channels, int64_t{tile.lanes} * tile.vectors);
-    const auto task_cycles = [&](int64_t rows) {
-        return static_cast<double>(rows * tiles_of_task) * tile_row_cycles(loops, tile) +
-               static_cast<double>(loops.computed_rows(rows)) * input.row_cycles;
-    };
-    const double all = task_cycles(loops.height) * static_cast<double>(tasks_across);
-    const int64_t least = best_strip(loops.height, most, all, [&](int64_t rows) {
-        return Tasks{ceil_div(loops.height, rows) * tasks_across, task_cycles(rows) + task_overhead};
-    });
-    ConvWalk walk{.strip = static_cast<int>(most),
-                  .channels_outermost = true,
-                  .parallel = all >= least_parallel_cycles,
-                  .strips_outermost = true};
-    // Strips rather than channels for each thread, which then finds in its own cache what it wrote in the step before,
-    // as long as neighbouring strips compute few rows twice.
-    constexpr int64_t rows_of_a_halo_row = 6;
-    const int64_t of_halo = std::max<int64_t>(1, rows_of_a_halo_row * loops.halo_rows / loops.row_stride);
-    walk.least_strip = static_cast<int>(walk.parallel ? std::min(least, of_halo) : most);
-    return walk;
-}
-
 }  // namespace
 
+ImageOfTasks image_of_tasks(const ConvLoops& loops, const ConvTile& tile) {
+    const int64_t tiles = ceil_div(loops.computed_input->channels, int64_t{tile.lanes} * tile.vectors);
+    return {loops.channels,
+            loops.height,
+            loops.row_stride,
+            loops.halo_rows,
+            static_cast<double>(tiles) * tile_row_cycles(loops, tile),
+            *loops.computed_input};
+}
+
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
-    if (loops.computed_input) return walk_computing_input(loops, tile, target);
+    if (loops.computed_input) {
+        const TaskStrips strips = choose_strips(image_of_tasks(loops, tile), target);
+        return {.strip = strips.most_rows,
+                .channels_outermost = true,
+                .parallel = strips.parallel,
+                .strips_outermost = true};
+    }
     const bool by_rows = loops.has_strips_of_rows();
     const int64_t length = by_rows ? loops.height : loops.width, step = by_rows ? tile.tile_rows : tile.pixels;
     const int64_t tiles_across = by_rows ? ceil_div(loops.width, tile.pixels) : 1;

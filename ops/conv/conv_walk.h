@@ -17,10 +17,12 @@ struct ConvWalk {
     // So many of the innermost products are added for all rows before the next ones, so that their weights stay in the
     // nearest cache; 0: a tile's sums stay in registers over all products.
     int64_t products = 0;
-    // If the number of strips depends on that of threads: the fewest rows of one, of which `strip` is then the most.
-    int least_strip = 0;
 };
+/// `strip` is the most rows of a strip if the convolution computes its input.
 ConvWalk choose_conv_walk(const ConvLoops& loops, const ConvTile& tile, const Target& target);
+
+/// A convolution that computes its input.
+ImageOfTasks image_of_tasks(const ConvLoops& loops, const ConvTile& tile);
 
 /// Depthwise channels that are walked at one tile's pixels before the next ones, in memory order: those of a task that
 /// computes its input, or equal parts, made of whole tiles. Their weights, and the inputs that the next pixels or the

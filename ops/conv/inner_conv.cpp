@@ -1,0 +1,67 @@
+#include "ops/conv/inner_conv.h"
+
+#include <algorithm>
+
+#include "ops/schedule/cycles.h"
+
+namespace onnx2halide {
+
+bool is_plain_image(const TensorType& type) {
+    const bool is_known = std::ranges::all_of(type.shape, [](const Dim& dim) { return dim.constant() > 0; });
+    return is_known && type.rank() == 4 && type.layout == channels_last(4) && type.element == ElementType::float32;
+}
+
+std::optional<InnerConv> InnerConv::of(const Node& anchor, const Target& target) {
+    InnerConv inner;
+    inner.generator_ = make_generator(anchor);
+    inner.conv_ = dynamic_cast<const PackedConv*>(inner.generator_.get());
+    const auto loops = inner.conv_ ? inner.conv_->loops_as_input(target) : std::nullopt;
+    if (!loops) return {};
+    const ConvTile tile = choose_conv_tile(*loops, target);
+    // Vectors of computed channels are all whole.
+    if (loops->channels % tile.lanes != 0) return {};
+    // Tasks have whole cache lines of channels, and with them whole tiles of the reader, too.
+    const int64_t of_line = std::min(cache_line_bytes / info(ElementType::float32).bytes, loops->channels),
+                  of_tile = int64_t{tile.lanes} * tile.vectors, tiles = ceil_div(of_line, of_tile);
+    inner.loops_ = *loops;
+    inner.input_ = {std::min(tiles * of_tile, loops->channels), loops->height, loops->width,
+                    tile_row_cycles(*loops, tile) * static_cast<double>(tiles) +
+                        copy_cycles * static_cast<double>(loops->input_row_elements)};
+    return inner;
+}
+
+std::optional<InnerConv> InnerConv::in(const KernelSource& source, const Node& reader) {
+    if (!source.defined().contains(reader.inputs.at(0))) return {};
+    for (const Value* value : source.defined()) {
+        if (value->producer == &reader) continue;
+        if (auto inner = of(*value->producer, source.target())) return inner;
+    }
+    return {};
+}
+
+bool InnerConv::gains(const ImageOfTasks& image, double reader_cycles, const Target& target) const {
+    constexpr double least_gain = 1.03;
+    const ConvLoops whole = conv_->loops(target);
+    const int64_t bytes =
+        loops_.images * loops_.channels * loops_.height * loops_.width * info(ElementType::float32).bytes;
+    // Of two kernels, one writes all that lies between them, mostly while it computes, and the other reads it, unless a
+    // cache holds it beside what else they read and write.
+    const double copied = copy_cycles * static_cast<double>(whole.input_row_elements * whole.height),
+                 moved =
+                     2 * bytes <= target.level2_bytes ? 0 : static_cast<double>(bytes) / read_rate(2 * bytes, target),
+                 apart = static_cast<double>(loops_.images) * (conv_cycles(whole, target) + copied + reader_cycles);
+    return cycles_of_tasks(image, target) * static_cast<double>(loops_.images) * least_gain < apart + moved;
+}
+
+std::shared_ptr<const DirectConv> InnerConv::direct(KernelSource& source, const Value* result) const {
+    const TensorType& type = result->checked_type();
+    Loops output{source.name(result), {}, type.extents(), type.element};
+    const Coordinates at = source.vars(type.rank());
+    for (const int axis : type.layout) output.vars.push_back(at[axis]);
+    DirectConv direct = conv_->direct_conv(source, loops_, output);
+    direct.prefix = "input_";
+    direct.distant = conv_->distant_input(source, loops_);
+    return std::make_shared<const DirectConv>(std::move(direct));
+}
+
+}  // namespace onnx2halide

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "ops/conv/conv_input_schedule.h"
+#include "ops/conv/conv_packed.h"
+
+namespace onnx2halide {
+
+/// Whether a tensor is an image of known size with float32 channels innermost.
+bool is_plain_image(const TensorType& type);
+
+/// A convolution that the kernel of the node that reads its result computes: what lies between them, the largest tensor
+/// of many networks, never leaves the second-level cache.
+class InnerConv {
+public:
+    /// nullopt if the anchor of a kernel cannot be one.
+    static std::optional<InnerConv> of(const Node& anchor, const Target& target);
+    /// The one in a kernel whose anchor is `reader`; nullopt if there is none.
+    static std::optional<InnerConv> in(const KernelSource& source, const Node& reader);
+
+    const ComputedInput& as_input() const { return input_; }
+    /// Whether one kernel is faster than two, of which the reader's takes so many cycles for an image.
+    bool gains(const ImageOfTasks& image, double reader_cycles, const Target& target) const;
+    /// What its schedule works on. Its results, after its epilogue, are the elements of `result`.
+    std::shared_ptr<const DirectConv> direct(KernelSource& source, const Value* result) const;
+
+private:
+    std::shared_ptr<const NodeGenerator> generator_;
+    const PackedConv* conv_;
+    ConvLoops loops_;
+    ComputedInput input_;
+};
+
+}  // namespace onnx2halide
