@@ -151,6 +151,10 @@ Window read_window(const Node& node, const std::vector<Dim>& input, const std::v
     return window;
 }
 
+std::string tap_prefix(const KernelSource& source, const Node& node) {
+    return source.defined().contains(node.inputs.at(0)) ? "window_" : "k";
+}
+
 std::string outside(KernelSource& source, const Window& window, const Coordinates& at) {
     std::vector<std::string> conditions;
     for (size_t i = 0; i < window.size(); ++i) {

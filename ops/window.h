@@ -69,6 +69,10 @@ std::string read_padded(KernelSource& source, const Value* value, const Window& 
 std::string read_exterior(KernelSource& source, const Value* value, const Window& window, const Coordinates& at,
                           const std::string& fill, bool beyond_channels = false);
 
+/// What the roles of a node's taps begin with: k, as in kx; or, if another node of the kernel makes the node's input,
+/// and has taps before, another word.
+std::string tap_prefix(const KernelSource& source, const Node& node);
+
 /// `x < 0 || x >= 56` for every axis along which taps reach outside; empty if there is none.
 std::string outside(KernelSource& source, const Window& window, const Coordinates& at);
 /// `x >= 0 && x < 56` for an axis along which taps reach outside.

@@ -102,8 +102,7 @@ std::vector<std::string> Conv::tap_roles(KernelSource& source) const {
     std::vector<std::string> roles;
     if (steps() > 1) roles.push_back(steps_role(steps()));
     if (!inputs_per_group().is(1)) roles.push_back("ci");
-    // A kernel of two convolutions has loops over the taps of both.
-    const std::string prefix = source.defined().contains(input(0)) ? "window_" : "k";
+    const std::string prefix = tap_prefix(source, node_);
     for (size_t i = kernel.size(); i-- > 0;) {
         if (kernel[i] != 1) roles.push_back(prefix + at[i + 2]);
     }

@@ -24,7 +24,8 @@ public:
         append(order, {columns, tile_.rows(), channels});
         Directives directives = {place_.compute_at, fmt::format("bound({}, 0, {})", x, conv_.loops.width),
                                  bound_storage(tile_.rows(), place_.rows)};
-        append(directives, {shifted_split(c, channels, tile_.walked_channels()),
+        append(directives, {tile_.rounds_channels_up() ? guarded_split(c, channels, tile_.walked_channels())
+                                                       : shifted_split(c, channels, tile_.walked_channels()),
                             shifted_split(x, columns, tile_.walked_pixels()), reorder(order)});
         // See the schedule of a convolution that is no input.
         if (tile_.lacks_registers()) in_tile.resize(1);

@@ -7,8 +7,9 @@
 namespace onnx2halide {
 
 bool is_plain_image(const TensorType& type) {
-    const bool is_known = std::ranges::all_of(type.shape, [](const Dim& dim) { return dim.constant() > 0; });
-    return is_known && type.rank() == 4 && type.layout == channels_last(4) && type.element == ElementType::float32;
+    const auto is_known = [](const Dim& dim) { return dim.constant() > 0; };
+    return type.rank() == 4 && std::all_of(type.shape.begin() + 1, type.shape.end(), is_known) &&
+           type.layout == channels_last(4) && type.element == ElementType::float32;
 }
 
 std::optional<InnerConv> InnerConv::of(const Node& anchor, const Target& target) {
@@ -18,11 +19,12 @@ std::optional<InnerConv> InnerConv::of(const Node& anchor, const Target& target)
     const auto loops = inner.conv_ ? inner.conv_->loops_as_input(target) : std::nullopt;
     if (!loops) return {};
     const ConvTile tile = choose_conv_tile(*loops, target);
-    // Vectors of computed channels are all whole.
-    if (loops->channels % tile.lanes != 0) return {};
-    // Tasks have whole cache lines of channels, and with them whole tiles of the reader, too.
+    // Tasks have whole cache lines of channels, and with them whole tiles of the reader, too. Where channels do not
+    // fill vectors, each has all of them.
     const int64_t of_line = std::min(cache_line_bytes / info(ElementType::float32).bytes, loops->channels),
-                  of_tile = int64_t{tile.lanes} * tile.vectors, tiles = ceil_div(of_line, of_tile);
+                  of_tile = int64_t{tile.lanes} * tile.vectors,
+                  least = loops->channels % tile.lanes == 0 ? of_line : loops->channels,
+                  tiles = ceil_div(least, of_tile);
     inner.loops_ = *loops;
     inner.input_ = {std::min(tiles * of_tile, loops->channels), loops->height, loops->width,
                     tile_row_cycles(*loops, tile) * static_cast<double>(tiles) +

@@ -8,7 +8,7 @@
 
 namespace onnx2halide {
 
-/// Whether a tensor is an image of known size with float32 channels innermost.
+/// Whether a tensor is a batch of images of known size with float32 channels innermost.
 bool is_plain_image(const TensorType& type);
 
 /// A convolution that the kernel of the node that reads its result computes: what lies between them, the largest tensor

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/conv/inner_conv.h"
 #include "ops/families.h"
 #include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"
@@ -22,8 +23,6 @@ constexpr PoolFormula lp_formulas[] = {
     {false, "onnx::pow(abs({x}), {p})", "{a} + {x}", "onnx::pow({a}, Expr(1.0 / {p}))"},
 };
 
-/// Kernels of up to so many taps are unrolled.
-constexpr int64_t unrolled_taps = 16;
 /// Vectors of channels that each iteration over a whole image adds to, to hide the latency of additions.
 constexpr int global_vectors = 4;
 
@@ -48,8 +47,9 @@ std::string Pool::neutral() const {
 
 std::vector<std::string> Pool::tap_roles(KernelSource& source) const {
     const Coordinates at = source.vars(in(0).rank());
+    const std::string prefix = tap_prefix(source, node_);
     std::vector<std::string> roles;
-    for (size_t i = at.size(); i-- > 2;) roles.push_back("k" + at[i]);
+    for (size_t i = at.size(); i-- > 2;) roles.push_back(prefix + at[i]);
     return roles;
 }
 
@@ -171,11 +171,13 @@ bool WindowPool::covers_image() const {
 
 void WindowPool::algorithm(KernelSource& source) const {
     if (pools_rows(source)) return define_rows(source);
-    pools_shared(source) ? define_shared(source) : Pool::algorithm(source);
+    const bool is_shared = pools_shared(source) && !InnerConv::in(source, node_);
+    is_shared ? define_shared(source) : Pool::algorithm(source);
 }
 
 void WindowPool::schedule(KernelSource& source) const {
     if (pools_rows(source)) return schedule_rows(source);
+    if (const auto conv = InnerConv::in(source, node_)) return schedule_with_input(source, *conv);
     pools_shared(source) ? schedule_shared(source) : Pool::schedule(source);
 }
 

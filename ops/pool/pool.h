@@ -7,6 +7,10 @@
 
 namespace onnx2halide {
 
+class InnerConv;
+struct ComputedInput;
+struct ImageOfTasks;
+
 /// How a pool reduces many elements to one: `combine` adds each element's `term` to the accumulator, `finish` makes the
 /// result. In the texts {a} is the accumulator, {x} an element or its term, {p} the node's attribute p and {count} the
 /// number of elements.
@@ -31,6 +35,8 @@ public:
 
 protected:
     static constexpr const char* result_role = "result";
+    /// Kernels of up to so many taps are unrolled.
+    static constexpr int64_t unrolled_taps = 16;
 
     /// Extents of the reduction for one output element, innermost first.
     virtual std::vector<Dim> reduction_extents() const = 0;
@@ -70,6 +76,8 @@ public:
     LayoutNeed layout_need() const override { return has_rows() ? LayoutNeed::any : LayoutNeed::channels_last; }
     void algorithm(KernelSource& source) const override;
     void schedule(KernelSource& source) const override;
+    /// A pool can compute the convolution that it reads.
+    bool can_compute_input(const Node& anchor, const Target& target) const override;
     /// Whether the only window has the whole image, and padding that does not count, so that a global pool computes the
     /// same.
     bool covers_image() const;
@@ -89,6 +97,10 @@ protected:
     Coordinates under(KernelSource& source, const Coordinates& taps) const;
 
 private:
+    /// The result as tasks that compute what they read of such an input; nullopt if they cannot.
+    std::optional<ImageOfTasks> image_of_tasks(const ComputedInput& input, const Target& target) const;
+    /// Schedules the kernel of both.
+    void schedule_with_input(KernelSource& source, const InnerConv& conv) const;
     /// Whether the input is row-major, and pooling its rows without changing the layout pays off.
     bool has_rows() const;
     bool pools_rows(const KernelSource& source) const;

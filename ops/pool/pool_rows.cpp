@@ -107,7 +107,6 @@ void WindowPool::schedule_rows(KernelSource& source) const {
 
 /// Schedules all taps for a vector of a row.
 void WindowPool::schedule_across(KernelSource& source, const std::string& update) const {
-    constexpr int64_t unrolled_taps = 16;
     const Window window = this->window();
     const std::string &across = source.kept(output(0), across_role), column = KernelSource::axis(across, 0),
                       columns = source.rvar("columns");

@@ -1,7 +1,7 @@
-"""Convolutions and the depthwise ones that read their results, which share a kernel if what lies between them is large: tasks compute
-strips of rows of some channels."""
+"""Convolutions and the depthwise ones, or pools, that read their results, which share a kernel if what lies between them is large: tasks
+compute strips of rows of some channels."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
@@ -22,13 +22,16 @@ class Pair:
     first: int = 1  # kernel of the first convolution
     first_stride: int = 1
     first_pads: tuple[int, int, int, int] | None = None
-    kernel: int = 3  # of the depthwise one
+    kernel: int = 3  # of the depthwise one, or of the pool
     stride: int = 1
     dilation: int = 1
     pads: tuple[int, int, int, int] | None = None
     activation: str = "Relu"
     residual: bool = False
     batch: int = 1
+    is_open: bool = False  # the batch
+    pool: str = ""
+    pool_attributes: dict = field(default_factory=dict)
 
     def model(self) -> onnx.ModelProto:
         rng = np.random.default_rng(0)
@@ -42,27 +45,23 @@ class Pair:
         nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=first_pads, strides=[self.first_stride] * 2)]
         nodes += [helper.make_node("Add", ["c", "c_scale"], ["s"])] if self.residual else []
         nodes += self.activated(nodes[-1].output[0], "r")
-        nodes.append(
-            helper.make_node(
-                "Conv",
-                [nodes[-1].output[0], "v", "a"],
-                ["d"],
-                pads=pads,
-                strides=[self.stride] * 2,
-                dilations=[self.dilation] * 2,
-                group=self.channels,
-            )
-        )
-        nodes += self.activated("d", "y")
+        nodes.append(self.reader(nodes[-1].output[0], pads))
+        nodes += [] if self.pool else self.activated("d", "y")
         nodes[-1].output[0] = "y"
         constants |= {"c_scale": rng.normal(size=(1, self.channels, 1, 1))} if self.residual else {}
         ports = [
-            helper.make_tensor_value_info("x", TensorProto.FLOAT, [self.batch, self.inputs, *self.image]),
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N" if self.is_open else self.batch, self.inputs, *self.image]),
             helper.make_tensor_value_info("y", TensorProto.FLOAT, None),
         ]
         tensors = [numpy_helper.from_array(array.astype(np.float32), name) for name, array in constants.items()]
         graph = helper.make_graph(nodes, "pair", ports[:1], ports[1:], tensors)
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+    def reader(self, value: str, pads: tuple[int, ...]) -> onnx.NodeProto:
+        window = {"pads": pads, "strides": [self.stride] * 2}
+        if self.pool:
+            return helper.make_node(self.pool, [value], ["d"], kernel_shape=[self.kernel] * 2, **window, **self.pool_attributes)
+        return helper.make_node("Conv", [value, "v", "a"], ["d"], dilations=[self.dilation] * 2, group=self.channels, **window)
 
     def activated(self, value: str, result: str) -> list[onnx.NodeProto]:
         if self.activation == "SiLU":
@@ -90,6 +89,17 @@ CASES = [
     Pair(4, 16, (221, 227), first=2, first_stride=2, first_pads=(0, 0, 1, 1), stride=2),
     Pair(2, 24, (300, 300), first=3, first_stride=2, stride=2),
     Pair(8, 8, (300, 200), stride=2),  # channels of half a cache line
+    Pair(8, 20, (200, 180), stride=2),  # channels that do not fill vectors
+    Pair(8, 20, (200, 180), stride=2, activation="SiLU"),
+    Pair(16, 96, (112, 112), stride=2, batch=3, is_open=True),
+    Pair(1, 32, (200, 180), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool"),
+    Pair(1, 32, (200, 181), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", pool_attributes={"ceil_mode": 1}),
+    Pair(3, 20, (301, 280), first=3, first_stride=2, stride=2, pool="MaxPool", batch=2, is_open=True),
+    Pair(3, 64, (224, 224), first=3, first_stride=2, stride=2, pool="MaxPool", activation="SiLU"),
+    Pair(2, 16, (250, 290), stride=3, pads=(0, 1, 2, 1), pool="MaxPool", pool_attributes={"dilations": [2, 1]}),
+    Pair(2, 16, (150, 290), stride=2, pool="AveragePool", pool_attributes={"count_include_pad": 1}),
+    Pair(2, 16, (150, 290), stride=2, pool="AveragePool", residual=True),
+    Pair(2, 16, (150, 290), stride=2, pool="LpPool", activation=""),
 ]
 
 
@@ -103,7 +113,7 @@ def test_conv_pairs(tmp_path, case, target):
     compiled = Compiled(tmp_path / "pair.onnx", Options(target=target, convolution="direct"))
     if target != "host":
         kernels = [[node.split(" ")[0] for node in step["nodes"]] for step in compiled.manifest["steps"]]
-        assert any(nodes.count("PackedConv") == 2 for nodes in kernels), kernels
+        assert any(nodes.count("PackedConv") + nodes.count(case.pool) == 2 for nodes in kernels), kernels
     for threads in (1, 2, 5):
         found = difference(Model(compiled.library, threads).run_by_name(inputs)["y"], expected)
         assert not found.exceeds(default_tolerance(expected.dtype), default_floor(expected.dtype, inputs.values())), found.text()
