@@ -297,6 +297,8 @@ std::optional<ConvLoops> PackedConv::loops_as_input(const Target& target) const 
     if (form_ != WeightForm::dense || steps() > 1 || group_ > 1 || !is_plain_image(out(0)) ||
         is_narrow_float(in(0).element) || target.is_gpu())
         return {};
+    // A single row has no strips of rows.
+    if (out(0).shape[2].is(1)) return {};
     ConvLoops loops = this->loops(target);
     loops.open_height = true;  // that of a task's rows
     loops.neighbour_taps = 0;

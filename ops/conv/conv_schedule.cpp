@@ -124,7 +124,7 @@ private:
     std::string split_strip_of_threads() {
         if (choose_strips(image(), source_.target()).is_single(image())) return "";
         strips_.push_back(source_.var("strip"));
-        strip_ = source_.param("rows", walk_.strip);
+        strip_ = held(source_.param("rows", walk_.strip), image().rows);
         split_loop(tile_.rows(), strips_.back(), rows_of_strip(source_, image(), strip_), "GuardWithIf");
         return "";
     }

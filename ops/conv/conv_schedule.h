@@ -26,7 +26,9 @@ struct DirectConv {
     // The convolution that makes the input, if `loops.computed_input`: its output is an inner Func of the kernel, its
     // number of rows is open.
     std::shared_ptr<const DirectConv> producer;
-    std::string prefix;  // of the roles of its parameters
+    // Of a producer.
+    std::string prefix;         // of the roles of its parameters
+    int64_t task_channels = 0;  // that a task computes
 
     /// The directive that vectorises the innermost loop of the Func of padded or widened inputs.
     std::string vectorised_input(KernelSource& source) const;

@@ -169,7 +169,8 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const Conv
                       most_pixels = int64_t{target.vector_registers} * tile.pixels_of_vector;
         for (tile.pixels = least.pixels; tile.pixels <= std::min<int64_t>(max_pixels, most_pixels);
              tile.pixels += least.pixels) {
-            const bool knows_pixels = !loops.open_width && !loops.open_height;
+            // Strips may have any number of rows if it depends on that of threads.
+            const bool knows_pixels = !loops.open_width && !loops.open_height && !loops.computed_input;
             const int64_t max_rows = knows_pixels && tile.pixels == loops.width
                                          ? std::min<int64_t>(loops.height, target.vector_registers)
                                          : 1;

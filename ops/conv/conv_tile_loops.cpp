@@ -14,12 +14,16 @@ ConvTileLoops::ConvTileLoops(KernelSource& source, const DirectConv& conv)
     if (tile_.pixels_of_vector > 1) x_vectors_ = source.var(x_ + "_vector");
     const ConvLoops& loops = conv.loops;
     if (!loops.whole_group || gathers_group())
-        vectors_ = held(source.param(conv.prefix + "vectors", tile_.vectors),
-                        walks_channels() ? ordered_channels(loops, tile_) / tile_.lanes : all_vectors());
+        vectors_ = held(source.param(conv.prefix + "vectors", tile_.vectors), most_vectors());
     pixels_ = has_versions() ? KernelSource::tile_size
                              : held(source.param(conv.prefix + "pixels", tile_.pixels), loops.width);
     if (tile_.tile_rows > 1) tile_rows_ = held(source.param(conv.prefix + "tile_rows", tile_.tile_rows), loops.height);
     if (gathers_tiles()) declare_waiting();
+}
+
+int64_t ConvTileLoops::most_vectors() const {
+    if (conv_.task_channels > 0) return ceil_div(conv_.task_channels, int64_t{tile_.lanes});
+    return walks_channels() ? ordered_channels(conv_.loops, tile_) / tile_.lanes : all_vectors();
 }
 
 void ConvTileLoops::declare_waiting() {

@@ -56,9 +56,12 @@ public:
     /// Whether many tiles of channels are walked at each pixel of a depthwise output, so that memory is read in order.
     /// Not for copied inputs, which have the channels of one tile.
     bool walks_channels() const { return !conv_.loops.shares_inputs && conv_.input.vars.empty(); }
-    /// Whether both tiles and strips, or tiles and their vectors in a buffer, are shifted inwards. Halide then does not
-    /// see a tile's extents, which must be asserted, or its sums stay in memory or seem to read past the weights.
-    bool shifts_channels_twice() const { return waits_in_memory() && tile_.vectors < all_vectors(); }
+    /// Whether both tiles and strips or tasks, or tiles and their vectors in a buffer, are shifted inwards. Halide then
+    /// does not see a tile's extents, which must be asserted, or its sums stay in memory or seem to read past the
+    /// weights.
+    bool shifts_channels_twice() const {
+        return conv_.producer || (waits_in_memory() && tile_.vectors < all_vectors());
+    }
     bool shifts_pixels_twice() const {
         const ConvLoops& loops = conv_.loops;
         return !loops.has_strips_of_rows() && !loops.open_width && walk_.strip < loops.width;
@@ -102,6 +105,8 @@ private:
     std::string lanes_, vectors_, pixels_, tile_rows_, waiting_pixels_, waiting_rows_;
 
     void declare_waiting();
+    /// Vectors of a tile at most.
+    int64_t most_vectors() const;
     /// Vectors that cover all channels of a group; depthwise ones are full.
     int64_t all_vectors() const { return conv_.loops.channels / tile_.lanes + (rounds_channels_up() ? 1 : 0); }
 };

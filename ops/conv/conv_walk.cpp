@@ -125,7 +125,8 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
                   length = loops.has_strips_of_rows() ? loops.width : walk.strip,
                   parts = ceil_div(length, std::max<int64_t>(most, tile.pixels)),
                   pixels = std::min(length, ceil_div(ceil_div(length, parts), tile.pixels) * tile.pixels);
-    if (parts > 1 || !loops.has_strips_of_rows() || loops.open_height) return {static_cast<int>(pixels), 1};
+    if (parts > 1 || !loops.has_strips_of_rows() || loops.open_height || loops.computed_input)
+        return {static_cast<int>(pixels), 1};
 
     // Minimises switches from sums to epilogue, and rows that the last, shifted tiles compute twice.
     constexpr double iteration_cycles = 60;

@@ -62,6 +62,7 @@ std::shared_ptr<const DirectConv> InnerConv::direct(KernelSource& source, const 
     for (const int axis : type.layout) output.vars.push_back(at[axis]);
     DirectConv direct = conv_->direct_conv(source, loops_, output);
     direct.prefix = "input_";
+    direct.task_channels = input_.channels;
     direct.distant = conv_->distant_input(source, loops_);
     return std::make_shared<const DirectConv>(std::move(direct));
 }

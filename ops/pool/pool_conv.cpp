@@ -44,7 +44,7 @@ void WindowPool::schedule_with_input(KernelSource& source, const InnerConv& conv
     std::vector<std::string> tasks = {channels};
     std::string rows;
     if (!strips.is_single(image)) {
-        rows = source.param("rows", strips.most_rows);
+        rows = held(source.param("rows", strips.most_rows), image.rows);
         tasks.push_back(source.var("strip"));
         directives.push_back(guarded_split(y, tasks.back(), rows_of_strip(source, image, rows)));
     }
@@ -54,7 +54,8 @@ void WindowPool::schedule_with_input(KernelSource& source, const InnerConv& conv
     if (strips.parallel) directives.push_back(parallel(task));
     source.schedule("// Each task is a strip of rows of some channels.");
     source.schedule(loops.func, directives);
-    source.schedule(sum, {compute_at(loops.func, tile), vectors});
+    // Both tasks and vectors are shifted inwards, in which Halide does not see a vector's extent.
+    source.schedule(sum, {compute_at(loops.func, tile), fmt::format("bound_extent({}, {})", c, lanes), vectors});
     Directives update = {reorder(joined({c}, taps(source))), vectors};
     if (*product(reduction_extents()).constant() <= unrolled_taps) append(update, unroll_all(taps(source)));
     source.schedule(sum + ".update()", update);

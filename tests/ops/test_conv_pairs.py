@@ -74,7 +74,14 @@ class Pair:
 
 CASES = [
     Pair(16, 96, (112, 112), stride=2),
-    Pair(24, 144, (56, 56)),  # the last block of channels is shifted inwards
+    Pair(24, 144, (56, 56)),
+    Pair(16, 88, (90, 90), stride=2),  # the channels of the last tasks are shifted inwards
+    Pair(32, 104, (80, 80), activation="SiLU"),
+    Pair(8, 512, (60, 14), stride=2),  # a tile might have several rows, and strips fewer
+    Pair(8, 512, (60, 16), stride=2, activation="SiLU"),
+    Pair(8, 384, (100, 8), kernel=2, stride=2, pads=(0, 0, 0, 0)),
+    Pair(4, 64, (2000, 6)),
+    Pair(16, 96, (90, 80), pads=(9, 7, 12, 5), stride=2),
     Pair(24, 144, (57, 61), kernel=5, stride=2, batch=2),
     Pair(16, 96, (90, 111), activation=""),  # the sums are what is read
     Pair(16, 64, (100, 100), activation="SiLU"),  # sums wait in memory
@@ -99,6 +106,7 @@ CASES = [
     Pair(2, 16, (250, 290), stride=3, pads=(0, 1, 2, 1), pool="MaxPool", pool_attributes={"dilations": [2, 1]}),
     Pair(2, 16, (150, 290), stride=2, pool="AveragePool", pool_attributes={"count_include_pad": 1}),
     Pair(2, 16, (150, 290), stride=2, pool="AveragePool", residual=True),
+    Pair(3, 88, (150, 140), stride=2, pool="MaxPool"),
     Pair(2, 16, (150, 290), stride=2, pool="LpPool", activation=""),
 ]
 
@@ -114,6 +122,6 @@ def test_conv_pairs(tmp_path, case, target):
     if target != "host":
         kernels = [[node.split(" ")[0] for node in step["nodes"]] for step in compiled.manifest["steps"]]
         assert any(nodes.count("PackedConv") + nodes.count(case.pool) == 2 for nodes in kernels), kernels
-    for threads in (1, 2, 5):
+    for threads in (1, 2, 5, 16):
         found = difference(Model(compiled.library, threads).run_by_name(inputs)["y"], expected)
         assert not found.exceeds(default_tolerance(expected.dtype), default_floor(expected.dtype, inputs.values())), found.text()
