@@ -138,9 +138,10 @@ Target Target::parse(const std::string& text) {
         target.level2_bytes = 512 << 10;
         target.follows_runs = true;
     }
-    // On x86 a multiply-add has a memory operand. On ARM loads are separate, and LLVM issues several ahead: with fewer
-    // registers for them it spills sums.
+    // On x86 a multiply-add has a memory operand. Inputs that several vectors share are loaded before, and on ARM all
+    // operands are; LLVM issues several such loads ahead, and with fewer registers for them it spills sums.
     if (is_arm) target.operand_registers = 5;
+    if (target.has_masks) target.operand_registers = 3;
     // Zen 4's units are half as wide as AVX-512's registers.
     if (halide.processor_tune == Halide::Target::ZnVer4 && target.vector_bytes == 64) target.multiply_adds = 1;
     if (halide.has_feature(Halide::Target::OpenCL)) target.gpu = Gpu::opencl;

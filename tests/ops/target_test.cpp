@@ -15,7 +15,7 @@ TEST_CASE("targets have registers, lanes and devices") {
         {"x86-64-linux-avx", 16, 16, 1, 4, 16, Target::Gpu::none},  // where vectors of integers are shorter
         {"x86-64-linux-avx2-fma-f16c", 32, 16, 1, 8, 32, Target::Gpu::none},
         {"x86-64-linux-avx512_knl", 32, 16, 1, 8, 32, Target::Gpu::none},
-        {"x86-64-linux-avx512_skylake", 64, 32, 1, 16, 64, Target::Gpu::none},
+        {"x86-64-linux-avx512_skylake", 64, 32, 3, 16, 64, Target::Gpu::none},
         {"arm-64-linux", 16, 32, 5, 4, 16, Target::Gpu::none},
         {"x86-64-linux-sse41-opencl", 16, 16, 1, 4, 16, Target::Gpu::opencl},
         {"x86-64-linux-sse41-cuda", 16, 16, 1, 4, 16, Target::Gpu::cuda},
