@@ -12,16 +12,23 @@ using namespace Halide;
 /// Winograd's minimal filtering: M outputs of a filter of K taps from M + K - 1 products, one for each place of the
 /// transformed tile. Each function is a transform along one axis: it returns the result at place `i` for the elements
 /// that `at` returns. Inputs and filter are polynomials, which are multiplied through their values at the point 0 (the
-/// first place), at pairs of points ±p, and at infinity (the last place). An axis of one place is not transformed.
+/// first place), at pairs of points ±p, and, if the number of places is even, at infinity (the last place). An axis of
+/// one place is not transformed.
 namespace onnx::winograd {
 
 using Elements = std::function<Expr(int)>;
 
+/// Whether there are transforms to so many places.
+constexpr bool has_transforms(int places) { return places >= 3 && places <= 8; }
+
+/// Whether the last place is the point at infinity.
+constexpr bool has_infinity(int places) { return places % 2 == 0; }
+
 /// The squares of the pairs of points of a tile with this number of places. Their product is 1. For 6 places the usual
 /// points ±1 and ±2 cost as much, but their error is twice as large.
 inline std::vector<float> squares(int places) {
-    if (places == 4) return {1};
-    if (places == 6) return {0.5f, 2};
+    if (places <= 4) return {1};
+    if (places <= 6) return {0.5f, 2};
     return {0.25f, 1, 4};
 }
 
@@ -68,13 +75,13 @@ auto inputs(int places, const At& at) {
         results.push_back(even + odd);
         results.push_back(even - odd);
     }
-    results.push_back(every_second(all, 1, at));
+    if (has_infinity(places)) results.push_back(every_second(all, 1, at));
     return results;
 }
 
 template <int places>
 Expr input(Expr i, const Elements& at) {
-    static_assert(places == 1 || places == 4 || places == 6 || places == 8);
+    static_assert(places == 1 || has_transforms(places));
     if (places == 1) return at(0);
     return mux(i, inputs(places, at));
 }
@@ -83,7 +90,7 @@ Expr input(Expr i, const Elements& at) {
 /// places.
 template <int places>
 Expr input_lanes(Expr i, const Elements& at) {
-    static_assert(places == 4 || places == 6 || places == 8);
+    static_assert(has_transforms(places));
     Expr sum;
     for (int tap = 0; tap < places; ++tap) {
         const std::vector<float> factors = inputs(places, [tap](int other) { return other == tap ? 1.0f : 0.0f; });
@@ -95,7 +102,7 @@ Expr input_lanes(Expr i, const Elements& at) {
 
 template <int taps, int places>
 Expr filter(Expr i, const Elements& at) {
-    static_assert(places == 1 ? taps == 1 : taps >= 2 && taps < places && (places == 4 || places == 6 || places == 8));
+    static_assert(places == 1 ? taps == 1 : taps >= 2 && taps < places && has_transforms(places));
     if (places == 1) return at(0);
     const std::vector<float> squares = winograd::squares(places);
     std::vector<Expr> results = {at(0)};
@@ -109,14 +116,13 @@ Expr filter(Expr i, const Elements& at) {
         results.push_back(even + odd);
         results.push_back(even - odd);
     }
-    results.push_back(at(taps - 1));
+    if (has_infinity(places)) results.push_back(at(taps - 1));
     return mux(i, results);
 }
 
 template <int outputs, int places>
 Expr output(Expr i, const Elements& at) {
-    static_assert(places == 1 ? outputs == 1
-                              : outputs >= 2 && outputs < places && (places == 4 || places == 6 || places == 8));
+    static_assert(places == 1 ? outputs == 1 : outputs >= 2 && outputs < places && has_transforms(places));
     if (places == 1) return at(0);
     const std::vector<float> squares = winograd::squares(places);
     std::vector<Expr> results;
@@ -132,7 +138,7 @@ Expr output(Expr i, const Elements& at) {
         results.push_back(result);
     }
     results.front() = at(0) + results.front();
-    results.back() = results.back() + at(places - 1);
+    if (has_infinity(places)) results.back() = results.back() + at(places - 1);
     return mux(i, results);
 }
 

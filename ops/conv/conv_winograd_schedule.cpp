@@ -19,6 +19,9 @@ using namespace tile_axes;
 
 namespace {
 
+constexpr const char* unused_tile_comment =
+    "// There is an unused tile, as the places of a tile would share sets of the cache.";
+
 class WinogradWriter {
 public:
     WinogradWriter(KernelSource& source, const WinogradLoops& loops, const std::vector<std::string>& terms,
@@ -202,6 +205,36 @@ private:
         return {fmt::format("reorder_storage({})", fmt::join(joined({{c_}, parts, {places_.front(), t_}}), ", "))};
     }
 
+    /// The tiles whose products a strip computes.
+    int64_t tiles_of_products() const {
+        return ceil_div(walk_.strip * loops_.tiles_in_block_row(), int64_t{walk_.product.pixels}) *
+               walk_.product.pixels;
+    }
+    /// The tiles that these products read.
+    int64_t tiles_of_inputs() const {
+        const KernelAxis& of_rows = loops_.kernel[rows];
+        return tiles_of_products() + (of_rows.shifts() - 1) * of_rows.dilation * loops_.tiles_in_block_row();
+    }
+
+    /// The places of a tile, each of which is stored so many channels times tiles after the previous one, would evict
+    /// each other from the nearest cache if that is a multiple of a page or of a large part of one. An unused tile
+    /// moves them apart.
+    Directives spread_places(int64_t channels, int64_t tiles) const {
+        const int64_t places = walk_.places[rows] * walk_.places[columns],
+                      bytes = channels * tiles * info(ElementType::float32).bytes;
+        if (loops_.is_open() || loops_.places_are_lanes() || !conflict_in_level1(bytes, places)) return {};
+        return {align_storage(t_, tiles + 1)};
+    }
+
+    /// Whether the products wait for transformed inputs, which the second-level cache does not hold.
+    bool reads_distant_tiles() const {
+        if (loops_.is_open()) return false;
+        const int64_t parts = loops_.kernel[rows].tiled_parts() * loops_.kernel[columns].tiled_parts(),
+                      bytes = stored_channels() * parts * info(ElementType::float32).bytes,
+                      tiles = walk_.places[rows] * walk_.places[columns] * tiles_of_inputs() * loops_.plane_taps;
+        return is_distant(tiles * bytes, bytes, source_.target());
+    }
+
     void place_products() {
         const std::string to = source_.var("to");
         const std::string unrolled_channels = unroll(c_), unrolled_tiles = unroll(t_);
@@ -225,6 +258,9 @@ private:
                                       loops_over(KernelSource::tile_size, "ShiftInwards"));
         } else {
             directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
+            const Directives spread = spread_places(walk_.product.vectors * walk_.product.lanes, tiles_of_products());
+            if (!spread.empty()) source_.schedule(unused_tile_comment);
+            append(directives, spread);
             const auto loops = loops_over(tiles_, "RoundUp");
             append(directives, loops);
             source_.schedule(values, directives);
@@ -239,6 +275,14 @@ private:
                 hides_next_weights(usual_.block_rows() * usual_.tiles_in_block_row(), weight_bytes)) {
                 source_.schedule("// The weights of the next place are prefetched meanwhile.");
                 directives.push_back(prefetch(weights_, terms_.front(), std::to_string(loops_.terms() / unroll_limit)));
+            }
+            if (reads_distant_tiles()) {
+                constexpr int64_t lines = 4;  // ahead: enough to hide the latency of the third-level cache
+                const int64_t iterations = lines * cache_line_bytes / info(ElementType::float32).bytes / unroll_limit;
+                source_.schedule(
+                    "// The second-level cache does not hold all transformed inputs, so they are prefetched.");
+                directives.push_back(
+                    prefetch(func_(WinogradConv::tiles_role), terms_.front(), std::to_string(iterations)));
             }
         }
         source_.schedule(sum + ".update()", directives);
@@ -319,14 +363,20 @@ private:
         return loops_.plane_spans ? bound_storage(planes_, *loops_.plane_spans) : Directives{};
     }
 
-    /// The inputs and places of a tile would evict each other from the nearest cache while it is transformed, if their
-    /// channels fill a multiple of a page or a large part of one. They are moved apart by a line.
-    Directives spread_pixels() const {
+    /// The channels of a pixel in memory. The inputs and places of a tile would evict each other from the nearest cache
+    /// while it is transformed, if their channels fill a multiple of a page or a large part of one. They are moved
+    /// apart by a line.
+    int64_t stored_channels() const {
         const int64_t channels = loops_.transformed_inputs(source_.target()), bytes = info(ElementType::float32).bytes;
         int64_t pixels = 1;
         for (const KernelAxis& axis : loops_.kernel) pixels *= axis.inputs();
-        if (loops_.places_are_lanes() || !conflict_in_level1(channels * bytes, pixels)) return {};
-        return {align_storage(c_, channels + cache_line_bytes / bytes)};
+        const bool conflict = !loops_.places_are_lanes() && conflict_in_level1(channels * bytes, pixels);
+        return channels + (conflict ? cache_line_bytes / bytes : 0);
+    }
+    Directives spread_pixels() const {
+        const int64_t stored = stored_channels();
+        return stored == loops_.transformed_inputs(source_.target()) ? Directives{}
+                                                                     : Directives{align_storage(c_, stored)};
     }
 
     void place_inputs() {
@@ -336,6 +386,9 @@ private:
         const Directives bounds = bound_planes(), spread = spread_pixels();
         append(directives, bounds);
         append(directives, spread);
+        const Directives spread_tiles =
+            spread_places(stored_channels() * loops_.kernel[columns].tiled_parts(), tiles_of_inputs());
+        append(directives, spread_tiles);
         Directives at_inputs = {at(task_)};
         // If the products with all channels' weights follow, copying and transforming some tiles' inputs is a task of
         // its own.
@@ -350,6 +403,7 @@ private:
         }
         if (!spread.empty())
             source_.schedule("// Channels end with an unused cache line: what belongs to a tile would share sets.");
+        if (!spread_tiles.empty()) source_.schedule(unused_tile_comment);
         source_.schedule(tiles, directives);
         if (places_.size() == 2)
             source_.schedule(func_(WinogradConv::across_role),

@@ -11,9 +11,9 @@
 
 namespace onnx2halide {
 
-/// The numbers of places of a tile along an axis for which there are transforms; the more, the larger the rounding
-/// error.
-inline constexpr std::array winograd_places = {4, 6, 8};
+/// The numbers of places of a tile along an axis for which there are transforms (onnx::winograd::has_transforms); the
+/// more, the larger the rounding error.
+inline constexpr std::array winograd_places = {3, 4, 5, 6, 7, 8};
 /// The most places of a tile: rounding errors with 8 x 8 would be four times those with 6 x 6.
 inline constexpr int most_places = 8 * 6;
 

@@ -21,8 +21,8 @@ double transform_cycles(const TiledKernel& kernel, int64_t bytes, const Target& 
     double additions = 0;
     for (const KernelAxis& axis : kernel) {
         // Each pair of points forms two sums of the other points' squares and adds these up; see onnx::winograd::input.
-        const double pairs = (axis.places - 2) / 2.0;
-        if (axis.places > 1) additions += pairs * (2 * pairs + 3) / axis.places;
+        const int pairs = (axis.places - 1) / 2;
+        if (axis.places > 1) additions += static_cast<double>(pairs * (2 * pairs + 3)) / axis.places;
     }
     return additions * addition + (bytes <= level1_bytes ? 0 : bytes <= target.level2_bytes ? 1 : 2);
 }
@@ -74,7 +74,8 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
     const ConvTile product = choose_product_tile(loops, tiles, target);
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
     const int64_t terms = loops.terms();
-    const double tile_weights = static_cast<double>(terms * product.lanes * product.vectors * 4);
+    const int64_t channels = ceil_div(int64_t{product.lanes} * product.vectors, weight_block) * weight_block;
+    const auto tile_weights = static_cast<double>(terms * channels * 4);  // in whole cache lines
     // Tiles that several rows share are transformed once.
     const KernelAxis& of_rows = loops.kernel[0];
     const int64_t shifts = of_rows.shifts(),
@@ -110,11 +111,15 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
     return cycles;
 }
 
-/// The additional cycles of an image because weights are loaded from where they are between runs rather than at
-/// `counted_rate`, which the products assume.
-double weight_cycles(const WinogradLoops& loops, int64_t bytes, double counted_rate, const ConvPolicy& policy) {
-    return static_cast<double>(bytes) * std::max(0.0, 1 / policy.weight_rate - 1 / counted_rate) /
-           static_cast<double>(loops.images);
+/// The cycles of an image, given those of its arithmetic. Meanwhile its weights are loaded from where they are between
+/// runs, most of them ahead of use (ops/schedule/read_ahead.h); the arithmetic assumes that they come at
+/// `counted_rate`.
+double with_weights(double arithmetic, int64_t bytes, double counted_rate, const WinogradLoops& loops,
+                    const ConvPolicy& policy) {
+    constexpr double waited_for = 0.3;  // the share that is
+    const double of_image = static_cast<double>(bytes) / static_cast<double>(loops.images),
+                 farther = std::max(0.0, 1 / policy.weight_rate - 1 / counted_rate);
+    return std::max(arithmetic, of_image / policy.weight_rate) + waited_for * of_image * farther;
 }
 
 /// Cycles to write an image's results to where the next kernel reads them.
@@ -195,8 +200,8 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     const double plane =
         std::min(static_cast<double>(tile.cycles * tiles) * share + copy, dots ? dots->all_cycles * share : INFINITY);
     // Results are written while others are computed.
-    return std::max(plane * static_cast<double>(loops.planes), write_cycles(loops, target)) +
-           weight_cycles(loops, weight_bytes(loops, direct.products), level2_rate, policy);
+    const double image = std::max(plane * static_cast<double>(loops.planes), write_cycles(loops, target));
+    return with_weights(image, weight_bytes(loops, direct.products), level2_rate, loops, policy);
 }
 
 namespace {
@@ -214,17 +219,20 @@ int64_t direct_weight_bytes(const WinogradLoops& loops) {
 WinogradWalk whole_walk(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
     WinogradWalk walk = choose_winograd_walk(loops, target);
     const int64_t weights = winograd_weight_bytes(loops);
-    walk.cycles += weight_cycles(loops, weights, read_rate(weights, target), policy) + write_cycles(loops, target);
+    walk.cycles =
+        with_weights(walk.cycles, weights, read_rate(weights, target), loops, policy) + write_cycles(loops, target);
     return walk;
 }
 
-std::vector<PerAxis> choices_of_places(const TiledKernel& kernel) {
+std::vector<PerAxis> choices_of_places(const WinogradLoops& loops) {
     std::vector<PerAxis> choices;
     std::vector<int> numbers = {1};
     numbers.insert(numbers.end(), winograd_places.begin(), winograd_places.end());
     for (const int rows : numbers) {
         for (const int columns : numbers) {
-            if (rows * columns <= most_places && has_tiles(kernel, {rows, columns})) choices.push_back({rows, columns});
+            const bool are_odd_lanes = loops.places_are_lanes() && (columns > 1 ? columns : rows) % 2 != 0;
+            if (rows * columns <= most_places && !are_odd_lanes && has_tiles(loops.kernel, {rows, columns}))
+                choices.push_back({rows, columns});
         }
     }
     return choices;
@@ -300,7 +308,7 @@ std::vector<std::optional<PerAxis>> choose_places(std::span<const WinogradLoops>
     std::vector<Yardstick> yardsticks;
     for (const WinogradLoops& conv : convs) yardsticks.emplace_back(conv, policy, target);
     std::vector<Choice> choices;
-    for (const PerAxis& places : choices_of_places(convs.front().kernel)) {
+    for (const PerAxis& places : choices_of_places(convs.front())) {
         Choice choice{places, {}, 0, winograd_weight_bytes(convs.front().with_places(places))};
         for (size_t i = 0; i < convs.size(); ++i) {
             const auto time = yardsticks[i].time_if_gaining(places);
@@ -342,7 +350,7 @@ std::optional<SmallImages> alternative_for(const WinogradLoops& small, const Win
         return places_of_tile(of.kernel) == PerAxis{1, 1} ? direct_cycles(of, policy, target)
                                                           : whole_walk(of, policy, target).cycles;
     };
-    constexpr double least_gain = 1.5;  // that justifies another kernel and its weights
+    constexpr double least_gain = 2.1;  // that justifies another kernel and its weights
     if (cycles(small) < least_gain * cycles(small.with_places(places))) return {};
     struct Growth {
         double tile, start;

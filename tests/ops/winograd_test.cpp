@@ -24,7 +24,10 @@ TEST_CASE("kernels are divided into as many taps as minimise a tile's products",
     };
     is(axis(3, 1, 4), 3, 1, 2);
     is(axis(3, 1, 8), 3, 1, 6);
+    is(axis(3, 1, 5), 3, 1, 3);
+    is(axis(3, 1, 7), 3, 1, 5);
     is(axis(5, 1, 6), 5, 1, 2);
+    is(axis(5, 1, 7), 5, 1, 3);
     is(axis(5, 1, 8), 5, 1, 4);
     is(axis(6, 1, 6), 3, 2, 4);
     is(axis(7, 1, 6), 4, 2, 3);
@@ -32,6 +35,7 @@ TEST_CASE("kernels are divided into as many taps as minimise a tile's products",
     is(axis(9, 1, 6), 3, 3, 4);
     // With stride s, every s-th tap.
     is(axis(3, 2, 6), 2, 2, 5);
+    is(axis(3, 2, 3), 2, 2, 2);
     is(axis(7, 2, 6), 4, 2, 3);
     is(axis(11, 4, 6), 3, 4, 4);
     is(axis(16, 2, 6), 4, 4, 3);
@@ -42,7 +46,9 @@ TEST_CASE("kernels are divided into as many taps as minimise a tile's products",
     is(axis(2, 2, 1), 1, 2, 1);
     CHECK_FALSE(axis(1, 1, 1).has_transforms(4));
     CHECK_FALSE(axis(3, 1, 1).has_transforms(1));
-    CHECK_FALSE(axis(3, 1, 1).has_transforms(5));
+    CHECK(axis(3, 1, 1).has_transforms(5));
+    CHECK_FALSE(axis(3, 1, 1).has_transforms(2));
+    CHECK_FALSE(axis(3, 1, 1).has_transforms(9));
 }
 
 TEST_CASE("if rows are not transformed, their taps are parts, which share tiles", "[winograd]") {
@@ -61,14 +67,15 @@ TEST_CASE("if rows are not transformed, their taps are parts, which share tiles"
 
 TEST_CASE("tiles are as large as pays off for images and kernels", "[winograd]") {
     const auto target = Target::parse("x86-64-linux-avx512_skylake");
-    const auto places = [&](const WinogradLoops& loops) {
-        const PerAxis places = choose_winograd(loops, {}, target).value().places;
-        return places[0] * places[1];
-    };
+    const auto tile = [&](const WinogradLoops& loops) { return choose_winograd(loops, {}, target).value().places; };
+    const auto places = [&](const WinogradLoops& loops) { return tile(loops)[0] * tile(loops)[1]; };
     CHECK(places(square(3, 64, 64, 8)) <= 6 * 6);
     CHECK(places(square(3, 64, 64, 224)) == most_places);
     CHECK(places(square(5, 96, 96, 27)) == most_places);
     CHECK(places(square(11, 1, 16, 60)) == 8);
+    // Tiles of 5 or 3 outputs leave less of an image of 14 unused than those of 4 and 6.
+    const PerAxis of_14 = tile(square(3, 256, 256, 14));
+    CHECK((of_14[0] % 2 == 1 || of_14[1] % 2 == 1));
     // Only direct convolutions write results to memory while they compute.
     CHECK_FALSE(choose_winograd(square(3, 1, 32, 400), {}, target));
     // A requested algorithm is used even if it is slower.

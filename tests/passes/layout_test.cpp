@@ -14,7 +14,7 @@ namespace {
 std::string laid_out(const char* text) {
     const auto graph = parse_graph(text);
     const Target target = Target::parse("x86-64-linux-avx2-fma");
-    pack_weights(*graph, target, {});
+    pack_weights(*graph, target, {ConvAlgorithm::direct});
     assign_layouts(*graph, target);
     std::string result;
     std::istringstream lines(graph_text(*graph));

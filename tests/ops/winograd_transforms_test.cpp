@@ -1,0 +1,58 @@
+#include "templates/onnx2halide_winograd.h"
+
+#include <utility>
+
+#include <catch2/catch.hpp>
+
+namespace {
+
+double value(const Expr& expression) {
+    const Expr simplified = Internal::simplify(cast<double>(expression));
+    const auto* constant = simplified.as<Internal::FloatImm>();
+    REQUIRE(constant);
+    return constant->value;
+}
+
+/// An element that no other one is a simple multiple of.
+Expr element(int i) { return cast<double>(i % 3 * 4 - 5) * (1 + i) / 4 + cast<double>(1) / (i + 2); }
+Expr weight(int i) { return cast<double>(3 - i) / (i + 1) + cast<double>(3 * i) / 8; }
+
+template <int taps, int places>
+void check_filter() {
+    constexpr int outputs = places - taps + 1;
+    INFO(taps << " taps, " << places << " places");
+    const auto product = [](int place) {
+        return onnx::winograd::input<places>(place, element) * onnx::winograd::filter<taps, places>(place, weight);
+    };
+    for (int output = 0; output < outputs; ++output) {
+        double expected = 0;
+        for (int tap = 0; tap < taps; ++tap) expected += value(element(output + tap)) * value(weight(tap));
+        CHECK(value(onnx::winograd::output<outputs, places>(output, product)) == Approx(expected).margin(1e-5));
+    }
+}
+
+template <int places>
+void check_lanes() {
+    for (int place = 0; place < places; ++place) {
+        const double lane = value(onnx::winograd::input_lanes<places>(place, element));
+        CHECK(lane == Approx(value(onnx::winograd::input<places>(place, element))));
+    }
+}
+
+template <int places, int... taps>
+void check_filters(std::integer_sequence<int, taps...>) {
+    (check_filter<taps + 2, places>(), ...);
+    check_lanes<places>();
+}
+
+}  // namespace
+
+TEST_CASE("Winograd's transforms compute the outputs of filters of all lengths", "[winograd]") {
+    // 2 taps to one less than leaves a single output.
+    check_filters<3>(std::make_integer_sequence<int, 1>());
+    check_filters<4>(std::make_integer_sequence<int, 2>());
+    check_filters<5>(std::make_integer_sequence<int, 3>());
+    check_filters<6>(std::make_integer_sequence<int, 4>());
+    check_filters<7>(std::make_integer_sequence<int, 5>());
+    check_filters<8>(std::make_integer_sequence<int, 6>());
+}
