@@ -79,7 +79,7 @@ double tile_row_cycles(const ConvLoops& loops, const ConvTile& tile);
 /// The input rows under so many output rows, as text: `rows * 2 + 1`
 std::string rows_under(const std::string& rows, int64_t row_stride, int64_t halo_rows);
 
-/// Why a tile is no larger: `28 sums, 2 weights and 1 input fit in 32`
+/// Why a tile is no larger: `12 sums, 3 weights and 1 input fit in 16`
 std::string register_text(const ConvTile& tile, const Target& target);
 
 /// Whether a depthwise kernel has few enough taps to unroll.

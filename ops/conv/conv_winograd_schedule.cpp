@@ -216,14 +216,16 @@ private:
         return tiles_of_products() + (of_rows.shifts() - 1) * of_rows.dilation * loops_.tiles_in_block_row();
     }
 
-    /// The places of a tile, each of which is stored so many channels times tiles after the previous one, would evict
-    /// each other from the nearest cache if that is a multiple of a page or of a large part of one. An unused tile
-    /// moves them apart.
-    Directives spread_places(int64_t channels, int64_t tiles) const {
-        const int64_t places = walk_.places[rows] * walk_.places[columns],
-                      bytes = channels * tiles * info(ElementType::float32).bytes;
-        if (loops_.is_open() || loops_.places_are_lanes() || !conflict_in_level1(bytes, places)) return {};
-        return {align_storage(t_, tiles + 1)};
+    /// The places of a tile, each of which is stored so many tiles of so many floats after the previous one, would
+    /// evict each other from the nearest cache if that is a multiple of a page or of a large part of one. An unused
+    /// tile moves them apart, unless tiles themselves fill a large part of a page.
+    Directives spread_places(int64_t floats_of_tile, int64_t tiles) const {
+        const int64_t places = walk_.places[rows] * walk_.places[columns];
+        const auto conflict = [&](int64_t tiles) {
+            return conflict_in_level1(floats_of_tile * tiles * info(ElementType::float32).bytes, places);
+        };
+        const bool gains = !loops_.is_open() && !loops_.places_are_lanes() && conflict(tiles) && !conflict(tiles + 1);
+        return gains ? Directives{align_storage(t_, tiles + 1)} : Directives{};
     }
 
     /// Whether the products wait for transformed inputs, which the second-level cache does not hold.

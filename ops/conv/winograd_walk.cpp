@@ -116,7 +116,7 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
 /// `counted_rate`.
 double with_weights(double arithmetic, int64_t bytes, double counted_rate, const WinogradLoops& loops,
                     const ConvPolicy& policy) {
-    constexpr double waited_for = 0.3;  // the share that is
+    constexpr double waited_for = 0.3;  // the share of the additional time that nothing hides
     const double of_image = static_cast<double>(bytes) / static_cast<double>(loops.images),
                  farther = std::max(0.0, 1 / policy.weight_rate - 1 / counted_rate);
     return std::max(arithmetic, of_image / policy.weight_rate) + waited_for * of_image * farther;
@@ -230,6 +230,7 @@ std::vector<PerAxis> choices_of_places(const WinogradLoops& loops) {
     numbers.insert(numbers.end(), winograd_places.begin(), winograd_places.end());
     for (const int rows : numbers) {
         for (const int columns : numbers) {
+            // Vectors of 4, 6 or 8 lanes are cheap.
             const bool are_odd_lanes = loops.places_are_lanes() && (columns > 1 ? columns : rows) % 2 != 0;
             if (rows * columns <= most_places && !are_odd_lanes && has_tiles(loops.kernel, {rows, columns}))
                 choices.push_back({rows, columns});

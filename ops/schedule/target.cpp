@@ -139,7 +139,8 @@ Target Target::parse(const std::string& text) {
         target.follows_runs = true;
     }
     // On x86 a multiply-add has a memory operand. Inputs that several vectors share are loaded before, and on ARM all
-    // operands are; LLVM issues several such loads ahead, and with fewer registers for them it spills sums.
+    // operands are; LLVM issues several such loads ahead, and with fewer registers for them it spills sums. With only
+    // 16 registers, fewer sums cost more than the spills.
     if (is_arm) target.operand_registers = 5;
     if (target.has_masks) target.operand_registers = 3;
     // Zen 4's units are half as wide as AVX-512's registers.

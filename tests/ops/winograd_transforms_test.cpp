@@ -48,7 +48,7 @@ void check_filters(std::integer_sequence<int, taps...>) {
 }  // namespace
 
 TEST_CASE("Winograd's transforms compute the outputs of filters of all lengths", "[winograd]") {
-    // 2 taps to one less than leaves a single output.
+    // From 2 taps to as many as leave two outputs.
     check_filters<3>(std::make_integer_sequence<int, 1>());
     check_filters<4>(std::make_integer_sequence<int, 2>());
     check_filters<5>(std::make_integer_sequence<int, 3>());
