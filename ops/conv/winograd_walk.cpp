@@ -116,7 +116,9 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
 /// `counted_rate`.
 double with_weights(double arithmetic, int64_t bytes, double counted_rate, const WinogradLoops& loops,
                     const ConvPolicy& policy) {
-    constexpr double waited_for = 0.3;  // the share of the additional time that nothing hides
+    // The share of the additional time that nothing hides, as measured.
+    const bool has_strides = loops.kernel[0].stride > 1 || loops.kernel[1].stride > 1;
+    const double waited_for = has_strides ? 1 : 0.3;
     const double of_image = static_cast<double>(bytes) / static_cast<double>(loops.images),
                  farther = std::max(0.0, 1 / policy.weight_rate - 1 / counted_rate);
     return std::max(arithmetic, of_image / policy.weight_rate) + waited_for * of_image * farther;

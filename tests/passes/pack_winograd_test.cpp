@@ -61,7 +61,7 @@ TEST_CASE("kernels with many taps along an axis or with strides are sums of smal
     CHECK(packed("6,6") == "WinogradConv 2x8x6x2x48x16");
     CHECK(packed("3,7") == "WinogradConv 2x6x8x2x48x16");
     CHECK(packed("11", "", ConvAlgorithm::winograd, 1, "300") == "WinogradConv 2x8x1x3x48x16");
-    CHECK(packed("3,3", "strides=2,2") == "WinogradConv 2x1x4x3x2x48x16");
+    CHECK(packed("3,3", "strides=2,2") == "WinogradConv 2x1x3x3x2x48x16");
     CHECK(packed("3,2", "strides=1,2") == "WinogradConv 2x6x1x2x48x16");
     CHECK(packed("3,3,3", "strides=1,2,2", ConvAlgorithm::winograd, 1, "8,28,28") == "WinogradConv 2x1x8x3x3x2x48x16");
 }
