@@ -69,8 +69,8 @@ double shared_step_cycles(const ConvLoops& loops, const ConvTile& tile, const Ta
 /// whole cache lines.
 double weight_cycles_of_step(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
     constexpr int64_t level1_weights = 20480;
-    const int64_t sums = int64_t{tile.vectors} * tile.lanes * info(loops.element).bytes,
-                  bytes = ceil_div(sums, cache_line_bytes) * cache_line_bytes, all = bytes * loops.products;
+    const int64_t used = int64_t{tile.vectors} * tile.lanes * info(loops.element).bytes,
+                  bytes = ceil_div(used, cache_line_bytes) * cache_line_bytes, all = bytes * loops.products;
     return all > level1_weights ? static_cast<double>(bytes) / read_rate(all, target) : 0;
 }
 

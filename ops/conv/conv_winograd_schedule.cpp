@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "ops/conv/conv_winograd.h"
+#include "ops/conv/winograd_storage.h"
 #include "ops/node_generator.h"
 #include "ops/schedule/cycles.h"
 #include "ops/schedule/directives.h"
@@ -28,8 +29,8 @@ public:
                    const std::string& weights, const std::function<std::string(const char*)>& func)
         : source_(source), loops_(loops),
           usual_(loops.at_most(loops.width == 1 ? most_usual * most_usual : most_usual)),
-          walk_(choose_winograd_walk(usual_, source.target())), terms_(terms), weights_(weights), func_(func),
-          output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
+          walk_(choose_winograd_walk(usual_, source.target())), storage_(loops, walk_, source.target()), terms_(terms),
+          weights_(weights), func_(func), output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
           lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {
         const bool is_signal = output_.vars.size() == 3;
         if (!is_signal) axes_.push_back({columns, output_.vars[1], output_.extents[1], "i"});
@@ -70,6 +71,7 @@ private:
     const WinogradLoops& loops_;
     WinogradLoops usual_;
     WinogradWalk walk_;
+    WinogradStorage storage_;
     const std::vector<std::string>& terms_;
     const std::string& weights_;
     const std::function<std::string(const char*)>& func_;  // by role
@@ -205,36 +207,9 @@ private:
         return {fmt::format("reorder_storage({})", fmt::join(joined({{c_}, parts, {places_.front(), t_}}), ", "))};
     }
 
-    /// The tiles whose products a strip computes.
-    int64_t tiles_of_products() const {
-        return ceil_div(walk_.strip * loops_.tiles_in_block_row(), int64_t{walk_.product.pixels}) *
-               walk_.product.pixels;
-    }
-    /// The tiles that these products read.
-    int64_t tiles_of_inputs() const {
-        const KernelAxis& of_rows = loops_.kernel[rows];
-        return tiles_of_products() + (of_rows.shifts() - 1) * of_rows.dilation * loops_.tiles_in_block_row();
-    }
-
-    /// The places of a tile, each of which is stored so many tiles of so many floats after the previous one, would
-    /// evict each other from the nearest cache if that is a multiple of a page or of a large part of one. An unused
-    /// tile moves them apart, unless tiles themselves fill a large part of a page.
-    Directives spread_places(int64_t floats_of_tile, int64_t tiles) const {
-        const int64_t places = walk_.places[rows] * walk_.places[columns];
-        const auto conflict = [&](int64_t tiles) {
-            return conflict_in_level1(floats_of_tile * tiles * info(ElementType::float32).bytes, places);
-        };
-        const bool gains = !loops_.is_open() && !loops_.places_are_lanes() && conflict(tiles) && !conflict(tiles + 1);
-        return gains ? Directives{align_storage(t_, tiles + 1)} : Directives{};
-    }
-
-    /// Whether the products wait for transformed inputs, which the second-level cache does not hold.
-    bool reads_distant_tiles() const {
-        if (loops_.is_open()) return false;
-        const int64_t parts = loops_.kernel[rows].tiled_parts() * loops_.kernel[columns].tiled_parts(),
-                      bytes = stored_channels() * parts * info(ElementType::float32).bytes,
-                      tiles = walk_.places[rows] * walk_.places[columns] * tiles_of_inputs() * loops_.plane_taps;
-        return is_distant(tiles * bytes, bytes, source_.target());
+    /// The storage of a Func whose loop has so many elements, if that is not its extent.
+    static Directives aligned(const std::string& loop, std::optional<int64_t> elements) {
+        return elements ? Directives{align_storage(loop, *elements)} : Directives{};
     }
 
     void place_products() {
@@ -260,7 +235,7 @@ private:
                                       loops_over(KernelSource::tile_size, "ShiftInwards"));
         } else {
             directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
-            const Directives spread = spread_places(walk_.product.vectors * walk_.product.lanes, tiles_of_products());
+            const Directives spread = aligned(t_, storage_.aligned_tiles_of_products());
             if (!spread.empty()) source_.schedule(unused_tile_comment);
             append(directives, spread);
             const auto loops = loops_over(tiles_, "RoundUp");
@@ -278,7 +253,7 @@ private:
                 source_.schedule("// The weights of the next place are prefetched meanwhile.");
                 directives.push_back(prefetch(weights_, terms_.front(), std::to_string(loops_.terms() / unroll_limit)));
             }
-            if (reads_distant_tiles()) {
+            if (storage_.has_distant_inputs()) {
                 constexpr int64_t lines = 4;  // ahead: enough to hide the latency of the third-level cache
                 const int64_t iterations = lines * cache_line_bytes / info(ElementType::float32).bytes / unroll_limit;
                 source_.schedule(
@@ -365,31 +340,14 @@ private:
         return loops_.plane_spans ? bound_storage(planes_, *loops_.plane_spans) : Directives{};
     }
 
-    /// The channels of a pixel in memory. The inputs and places of a tile would evict each other from the nearest cache
-    /// while it is transformed, if their channels fill a multiple of a page or a large part of one. They are moved
-    /// apart by a line.
-    int64_t stored_channels() const {
-        const int64_t channels = loops_.transformed_inputs(source_.target()), bytes = info(ElementType::float32).bytes;
-        int64_t pixels = 1;
-        for (const KernelAxis& axis : loops_.kernel) pixels *= axis.inputs();
-        const bool conflict = !loops_.places_are_lanes() && conflict_in_level1(channels * bytes, pixels);
-        return channels + (conflict ? cache_line_bytes / bytes : 0);
-    }
-    Directives spread_pixels() const {
-        const int64_t stored = stored_channels();
-        return stored == loops_.transformed_inputs(source_.target()) ? Directives{}
-                                                                     : Directives{align_storage(c_, stored)};
-    }
-
     void place_inputs() {
         const InputLoops loops = input_loops();
         const std::string tiles = func_(WinogradConv::tiles_role);
         Directives directives = joined(transform(loops, at(task_), places_), storage(loops.parts));
-        const Directives bounds = bound_planes(), spread = spread_pixels();
+        const Directives bounds = bound_planes(), spread = aligned(c_, storage_.aligned_channels()),
+                         spread_tiles = aligned(t_, storage_.aligned_tiles_of_inputs());
         append(directives, bounds);
         append(directives, spread);
-        const Directives spread_tiles =
-            spread_places(stored_channels() * loops_.kernel[columns].tiled_parts(), tiles_of_inputs());
         append(directives, spread_tiles);
         Directives at_inputs = {at(task_)};
         // If the products with all channels' weights follow, copying and transforming some tiles' inputs is a task of
