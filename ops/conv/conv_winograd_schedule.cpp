@@ -207,9 +207,18 @@ private:
         return {fmt::format("reorder_storage({})", fmt::join(joined({{c_}, parts, {places_.front(), t_}}), ", "))};
     }
 
-    /// The storage of a Func whose loop has so many elements, if that is not its extent.
-    static Directives aligned(const std::string& loop, std::optional<int64_t> elements) {
-        return elements ? Directives{align_storage(loop, *elements)} : Directives{};
+    /// Storage for an unused cache line after the channels, if that moves a tile's elements apart.
+    Directives spread_channels() const {
+        const auto channels = storage_.aligned_channels();
+        return channels ? Directives{align_storage(c_, std::to_string(*channels))} : Directives{};
+    }
+
+    /// Storage for an unused tile after those of a strip's products and further ones.
+    Directives spread_tiles(int64_t further) {
+        const std::string strip = walk_.channels_outermost
+                                      ? std::to_string(walk_.strip * loops_.tiles_in_block_row())
+                                      : fmt::format("{} * {}", rows_of_strip(), loops_.tiles_in_block_row());
+        return {align_storage(t_, fmt::format("({0} + {1} - 1) / {1} * {1} + {2}", strip, tiles_, further + 1))};
     }
 
     void place_products() {
@@ -235,9 +244,10 @@ private:
                                       loops_over(KernelSource::tile_size, "ShiftInwards"));
         } else {
             directives.push_back(fmt::format("align_extent({}, {})", t_, tiles_));
-            const Directives spread = aligned(t_, storage_.aligned_tiles_of_products());
-            if (!spread.empty()) source_.schedule(unused_tile_comment);
-            append(directives, spread);
+            if (storage_.moves_products_apart()) {
+                source_.schedule(unused_tile_comment);
+                append(directives, spread_tiles(0));
+            }
             const auto loops = loops_over(tiles_, "RoundUp");
             append(directives, loops);
             source_.schedule(values, directives);
@@ -344,11 +354,10 @@ private:
         const InputLoops loops = input_loops();
         const std::string tiles = func_(WinogradConv::tiles_role);
         Directives directives = joined(transform(loops, at(task_), places_), storage(loops.parts));
-        const Directives bounds = bound_planes(), spread = aligned(c_, storage_.aligned_channels()),
-                         spread_tiles = aligned(t_, storage_.aligned_tiles_of_inputs());
+        const Directives bounds = bound_planes(), spread = spread_channels();
         append(directives, bounds);
         append(directives, spread);
-        append(directives, spread_tiles);
+        if (storage_.moves_inputs_apart()) append(directives, spread_tiles(storage_.further_tiles_of_inputs()));
         Directives at_inputs = {at(task_)};
         // If the products with all channels' weights follow, copying and transforming some tiles' inputs is a task of
         // its own.
@@ -363,7 +372,7 @@ private:
         }
         if (!spread.empty())
             source_.schedule("// Channels end with an unused cache line: what belongs to a tile would share sets.");
-        if (!spread_tiles.empty()) source_.schedule(unused_tile_comment);
+        if (storage_.moves_inputs_apart()) source_.schedule(unused_tile_comment);
         source_.schedule(tiles, directives);
         if (places_.size() == 2)
             source_.schedule(func_(WinogradConv::across_role),

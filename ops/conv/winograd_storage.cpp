@@ -22,10 +22,12 @@ int64_t WinogradStorage::tiles_of_products() const {
     return ceil_div(walk_.strip * loops_.tiles_in_block_row(), int64_t{walk_.product.pixels}) * walk_.product.pixels;
 }
 
-int64_t WinogradStorage::tiles_of_inputs() const {
+int64_t WinogradStorage::further_tiles_of_inputs() const {
     const KernelAxis& of_rows = loops_.kernel[rows];
-    return tiles_of_products() + (of_rows.shifts() - 1) * of_rows.dilation * loops_.tiles_in_block_row();
+    return (of_rows.shifts() - 1) * of_rows.dilation * loops_.tiles_in_block_row();
 }
+
+int64_t WinogradStorage::tiles_of_inputs() const { return tiles_of_products() + further_tiles_of_inputs(); }
 
 std::optional<int64_t> WinogradStorage::aligned_channels() const {
     const int64_t channels = loops_.transformed_inputs(target_);
@@ -39,27 +41,30 @@ int64_t WinogradStorage::stored_channels() const {
     return aligned_channels().value_or(loops_.transformed_inputs(target_));
 }
 
-std::optional<int64_t> WinogradStorage::aligned_tiles(int64_t floats_of_tile, int64_t tiles) const {
-    if (loops_.is_open() || loops_.places_are_lanes()) return {};
+int64_t WinogradStorage::floats_of_input_tile() const {
+    return stored_channels() * loops_.kernel[columns].tiled_parts();
+}
+
+bool WinogradStorage::one_more_moves_apart(int64_t floats_of_tile, int64_t tiles) const {
+    if (loops_.is_open() || loops_.places_are_lanes()) return false;
     const auto conflict = [&](int64_t of) { return conflict_in_level1(floats_of_tile * of * float_bytes, places()); };
-    // If tiles themselves fill a large part of a page, one more may be no better.
-    return conflict(tiles) && !conflict(tiles + 1) ? std::optional(tiles + 1) : std::nullopt;
+    return conflict(tiles) && !conflict(tiles + 1);
 }
 
-std::optional<int64_t> WinogradStorage::aligned_tiles_of_inputs() const {
-    return aligned_tiles(stored_channels() * loops_.kernel[columns].tiled_parts(), tiles_of_inputs());
+bool WinogradStorage::moves_inputs_apart() const {
+    return one_more_moves_apart(floats_of_input_tile(), tiles_of_inputs());
 }
 
-std::optional<int64_t> WinogradStorage::aligned_tiles_of_products() const {
-    return aligned_tiles(int64_t{walk_.product.vectors} * walk_.product.lanes, tiles_of_products());
+bool WinogradStorage::moves_products_apart() const {
+    return one_more_moves_apart(int64_t{walk_.product.vectors} * walk_.product.lanes, tiles_of_products());
 }
 
 bool WinogradStorage::has_distant_inputs() const {
     if (loops_.is_open()) return false;
-    const int64_t parts = loops_.kernel[rows].tiled_parts() * loops_.kernel[columns].tiled_parts(),
-                  run_bytes = stored_channels() * parts * float_bytes,
-                  runs = places() * tiles_of_inputs() * loops_.plane_taps;
-    return is_distant(runs * run_bytes, run_bytes, target_);
+    const int64_t planes = loops_.kernel[rows].tiled_parts() * loops_.plane_taps,
+                  bytes = places() * tiles_of_inputs() * planes * floats_of_input_tile() * float_bytes,
+                  of_group = loops_.groups == 1 ? floats_of_input_tile() : loops_.inputs;
+    return is_distant(bytes, of_group * float_bytes, target_);
 }
 
 }  // namespace onnx2halide

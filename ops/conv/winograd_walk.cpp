@@ -20,7 +20,8 @@ double transform_cycles(const TiledKernel& kernel, int64_t bytes, const Target& 
     constexpr double addition = 0.6;
     double additions = 0;
     for (const KernelAxis& axis : kernel) {
-        // Each pair of points forms two sums of the other points' squares and adds these up; see onnx::winograd::input.
+        // Each pair of points forms two sums over the other pairs and adds these up; 0 and infinity take one sum each
+        // over all pairs. See onnx::winograd::inputs. Odd numbers of places are as fast as if they had infinity, too.
         const int pairs = (axis.places - 1) / 2;
         if (axis.places > 1) additions += static_cast<double>(pairs * (2 * pairs + 3)) / axis.places;
     }
@@ -116,7 +117,7 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
 /// `counted_rate`.
 double with_weights(double arithmetic, int64_t bytes, double counted_rate, const WinogradLoops& loops,
                     const ConvPolicy& policy) {
-    // The share of the additional time that nothing hides, as measured.
+    // The share of the additional time that nothing hides, as measured, even if loading takes longer than arithmetic.
     const bool has_strides = loops.kernel[0].stride > 1 || loops.kernel[1].stride > 1;
     const double waited_for = has_strides ? 1 : 0.3;
     const double of_image = static_cast<double>(bytes) / static_cast<double>(loops.images),
@@ -226,15 +227,17 @@ WinogradWalk whole_walk(const WinogradLoops& loops, const ConvPolicy& policy, co
     return walk;
 }
 
-std::vector<PerAxis> choices_of_places(const WinogradLoops& loops) {
+/// Tiles that are possible for all of these convolutions, which share weights.
+std::vector<PerAxis> choices_of_places(std::span<const WinogradLoops> convs) {
+    const bool have_lanes = std::ranges::any_of(convs, &WinogradLoops::places_are_lanes);
     std::vector<PerAxis> choices;
     std::vector<int> numbers = {1};
     numbers.insert(numbers.end(), winograd_places.begin(), winograd_places.end());
     for (const int rows : numbers) {
         for (const int columns : numbers) {
             // Vectors of 4, 6 or 8 lanes are cheap.
-            const bool are_odd_lanes = loops.places_are_lanes() && (columns > 1 ? columns : rows) % 2 != 0;
-            if (rows * columns <= most_places && !are_odd_lanes && has_tiles(loops.kernel, {rows, columns}))
+            const bool are_odd_lanes = have_lanes && (columns > 1 ? columns : rows) % 2 != 0;
+            if (rows * columns <= most_places && !are_odd_lanes && has_tiles(convs.front().kernel, {rows, columns}))
                 choices.push_back({rows, columns});
         }
     }
@@ -311,7 +314,7 @@ std::vector<std::optional<PerAxis>> choose_places(std::span<const WinogradLoops>
     std::vector<Yardstick> yardsticks;
     for (const WinogradLoops& conv : convs) yardsticks.emplace_back(conv, policy, target);
     std::vector<Choice> choices;
-    for (const PerAxis& places : choices_of_places(convs.front())) {
+    for (const PerAxis& places : choices_of_places(convs)) {
         Choice choice{places, {}, 0, winograd_weight_bytes(convs.front().with_places(places))};
         for (size_t i = 0; i < convs.size(); ++i) {
             const auto time = yardsticks[i].time_if_gaining(places);

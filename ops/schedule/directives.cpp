@@ -56,7 +56,7 @@ Directives bound_storage(std::span<const std::string> vars, const std::vector<in
     return directives;
 }
 
-std::string align_storage(const std::string& var, int64_t elements) {
+std::string align_storage(const std::string& var, const std::string& elements) {
     return fmt::format("align_storage({}, {})", var, elements);
 }
 

@@ -53,7 +53,7 @@ constexpr const char* bounds_comment = "// Its size is bounded by a constant: no
 Directives bound_storage(std::span<const std::string> vars, const std::vector<int64_t>& elements);
 
 /// Rounds a Func's extent along a dimension in memory up to a multiple of so many elements.
-std::string align_storage(const std::string& var, int64_t elements);
+std::string align_storage(const std::string& var, const std::string& elements);
 
 /// A parameter that users may set too high, clamped to `most`. (Halide's min of a GeneratorParam returns a dangling
 /// reference.)
