@@ -7,7 +7,9 @@
 
 #include "onnx2halide_activations.h"
 #include "onnx2halide_gpu.h"
+#include "onnx2halide_integers.h"
 #include "onnx2halide_operators.h"
+#include "onnx2halide_powers.h"
 #include "onnx2halide_quantisation.h"
 #include "onnx2halide_small_floats.h"
 #include "onnx2halide_tiles.h"
