@@ -15,7 +15,7 @@ double task_cycles(const ImageOfTasks& image, int64_t rows) {
 
 TaskStrips choose_strips(const ImageOfTasks& image, const Target& target) {
     // What a task computes of its input takes up part of the second-level cache.
-    const int64_t row_bytes = image.input.columns * image.input.channels * info(ElementType::float32).bytes,
+    const int64_t row_bytes = std::max<int64_t>(1, image.input.kept_elements) * info(ElementType::float32).bytes,
                   rows_in_cache = (target.level2_bytes / 2 / row_bytes - image.halo_rows) / image.row_stride,
                   most = std::clamp<int64_t>(rows_in_cache, 1, image.rows);
     const double all = task_cycles(image, image.rows) * static_cast<double>(image.tasks_across());

@@ -13,8 +13,9 @@ namespace onnx2halide {
 /// The input, as the tasks see it.
 struct ComputedInput {
     int64_t channels;  // of a task
-    int64_t rows, columns;
-    double row_cycles;  // to compute one row of these channels
+    int64_t rows;
+    int64_t kept_elements;  // of each row, which a task keeps in the second-level cache
+    double row_cycles;      // to compute one row of these channels
 };
 
 /// A result that is computed so. A task is a strip of rows of some channels.

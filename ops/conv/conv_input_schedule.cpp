@@ -31,7 +31,7 @@ public:
         if (tile_.lacks_registers()) in_tile.resize(1);
         source_.schedule(conv_.output.func, joined(directives, tile_.vectorised(in_tile)));
         schedule_conv_sums(source_, tile_, compute_at(conv_.output.func, columns));
-        if (!conv_.input.vars.empty()) place_copy();
+        schedule_copy_of_task(source_, conv_, place_);
     }
 
 private:
@@ -39,14 +39,6 @@ private:
     const DirectConv& conv_;
     const InputPlace& place_;
     ConvTileLoops tile_;
-
-    void place_copy() {
-        source_.schedule("// A padded copy of what a task reads, from which taps are read without conditions.");
-        source_.schedule(conv_.input.func,
-                         {place_.compute_at, conv_.vectorised_input(source_),
-                          bound_storage(tile_.rows(), rows_under(fmt::format("({})", place_.rows),
-                                                                 conv_.loops.row_stride, conv_.loops.halo_rows))});
-    }
 };
 
 }  // namespace
@@ -64,6 +56,14 @@ std::string input_rows(const ImageOfTasks& image, const std::string& most_rows) 
 
 void schedule_computed_input(KernelSource& source, const DirectConv& conv, const InputPlace& place) {
     InputWriter(source, conv, place).write();
+}
+
+void schedule_copy_of_task(KernelSource& source, const DirectConv& conv, const InputPlace& place) {
+    if (conv.input.vars.empty()) return;
+    const std::string rows = rows_under(fmt::format("({})", place.rows), conv.loops.row_stride, conv.loops.halo_rows);
+    source.schedule("// A padded copy of what a task reads, from which taps are read without conditions.");
+    source.schedule(conv.input.func,
+                    {place.compute_at, conv.vectorised_input(source), bound_storage(conv.output.vars.at(2), rows)});
 }
 
 }  // namespace onnx2halide

@@ -22,4 +22,7 @@ std::string input_rows(const ImageOfTasks& image, const std::string& most_rows);
 /// that it reads, tile by tile.
 void schedule_computed_input(KernelSource& source, const DirectConv& conv, const InputPlace& place);
 
+/// The part of it for a padded copy of what such a task reads, if there is one.
+void schedule_copy_of_task(KernelSource& source, const DirectConv& conv, const InputPlace& place);
+
 }  // namespace onnx2halide

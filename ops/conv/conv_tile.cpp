@@ -169,14 +169,17 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const Conv
         if (!fills_vectors && !has_all_weights(loops, int64_t{lanes} * tile.vectors)) continue;
         const int64_t max_pixels = loops.open_width ? Dim::unbounded : loops.width,
                       most_pixels = int64_t{target.vector_registers} * tile.pixels_of_vector;
-        for (tile.pixels = least.pixels; tile.pixels <= std::min<int64_t>(max_pixels, most_pixels);
-             tile.pixels += least.pixels) {
+        const auto pixels_of_step = static_cast<int>(least.pixels * loops.pooled.columns);
+        for (tile.pixels = pixels_of_step; tile.pixels <= std::min<int64_t>(max_pixels, most_pixels);
+             tile.pixels += pixels_of_step) {
             // Strips may have any number of rows if it depends on that of threads.
-            const bool knows_pixels = !loops.open_width && !loops.open_height && !loops.computed_input;
+            const bool knows_pixels =
+                !loops.open_width && !loops.open_height && !loops.computed_input && loops.pooled.is_pixel();
             const int64_t max_rows = knows_pixels && tile.pixels == loops.width
                                          ? std::min<int64_t>(loops.height, target.vector_registers)
-                                         : 1;
-            for (tile.tile_rows = 1; tile.tile_rows <= max_rows && fits(loops, tile, target); ++tile.tile_rows) {
+                                         : least.tile_rows;
+            for (tile.tile_rows = least.tile_rows; tile.tile_rows <= max_rows && fits(loops, tile, target);
+                 ++tile.tile_rows) {
                 const double all = row_cycles(loops, tile, target) *
                                    static_cast<double>(ceil_div(loops.height, tile.tile_rows) *
                                                        ceil_div(loops.channels, lanes * tile.vectors));
@@ -202,9 +205,10 @@ TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
     const auto max_vectors = static_cast<int>(loops.shares_inputs ? whole : loops.channels / lanes);
     const int most_vectors = loops.whole_group ? max_vectors : std::min(8, max_vectors);
-    const TileChoice best = fastest_tile(loops, target, {lanes, 1, 1, 1, 0}, most_vectors);
+    const auto rows = static_cast<int>(loops.pooled.rows);
+    const TileChoice best = fastest_tile(loops, target, {lanes, 1, 1, rows, 0}, most_vectors);
     if (const int pixels = pixels_of_shared_vectors(loops, target); pixels > 1) {
-        const TileChoice shared = fastest_tile(loops, target, {lanes, 1, pixels, 1, 0, pixels}, 1);
+        const TileChoice shared = fastest_tile(loops, target, {lanes, 1, pixels, rows, 0, pixels}, 1);
         if (shared.all_cycles < best.all_cycles) return shared;
     }
     // If they do not fill whole vectors, half vectors may waste less. Weights are stored in blocks of whole vectors, so
@@ -213,7 +217,7 @@ TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
     if (loops.groups > 1 && !loops.whole_group) return best;
     const auto vectors = static_cast<int>(ceil_div(loops.channels, half));
     if (vectors == 2 * whole) return best;
-    const TileChoice halved = fastest_tile(loops, target, {half, vectors, 1, 1, 0}, vectors);
+    const TileChoice halved = fastest_tile(loops, target, {half, vectors, 1, rows, 0}, vectors);
     return halved.all_cycles < best.all_cycles ? halved : best;
 }
 
@@ -260,6 +264,10 @@ double conv_cycles(const ConvLoops& loops, const Target& target) { return choose
 
 double tile_row_cycles(const ConvLoops& loops, const ConvTile& tile) {
     return static_cast<double>(tile.cycles * ceil_div(loops.width, tile.pixels));
+}
+
+bool has_whole_windows(const ConvLoops& loops, const ConvTile& tile) {
+    return tile.pixels % loops.pooled.columns == 0 && tile.tile_rows == loops.pooled.rows;
 }
 
 }  // namespace onnx2halide

@@ -11,6 +11,13 @@
 
 namespace onnx2halide {
 
+/// Results that are adjacent and that a pool reduces to one while they are in registers.
+struct PooledWindow {
+    int64_t columns = 1, rows = 1;
+
+    bool is_pixel() const { return columns * rows == 1; }
+};
+
 /// The extents of a direct convolution's loops, from which a schedule's numbers are chosen.
 struct ConvLoops {
     ElementType element;  // the type of the arithmetic
@@ -35,6 +42,7 @@ struct ConvLoops {
     bool extends_rows = false;   // whether that copy may be as wide as is asked for
     int64_t halo_rows = 0;       // input rows that neighbouring strips both copy or compute
     std::optional<ComputedInput> computed_input;  // of depthwise ones
+    PooledWindow pooled;                          // tiles have whole windows
     int64_t input_pixel_bytes;                    // the stride from one pixel's input to the next
     int64_t window_rows = 1, row_stride = 1, column_stride = 1, column_span = 1;  // of the kernel
     std::optional<std::vector<int64_t>> plane_spans;                              // of the window (ops/window.h)
@@ -75,6 +83,9 @@ double conv_cycles(const ConvLoops& loops, const Target& target);
 
 /// Estimated cycles of one row of such tiles, with the channels of one tile.
 double tile_row_cycles(const ConvLoops& loops, const ConvTile& tile);
+
+/// Whether registers hold a tile of whole windows.
+bool has_whole_windows(const ConvLoops& loops, const ConvTile& tile);
 
 /// The input rows under so many output rows, as text: `rows * 2 + 1`
 std::string rows_under(const std::string& rows, int64_t row_stride, int64_t halo_rows);

@@ -15,10 +15,24 @@ ConvTileLoops::ConvTileLoops(KernelSource& source, const DirectConv& conv)
     const ConvLoops& loops = conv.loops;
     if (!loops.whole_group || gathers_group())
         vectors_ = held(source.param(conv.prefix + "vectors", tile_.vectors), most_vectors());
-    pixels_ = has_versions() ? KernelSource::tile_size
-                             : held(source.param(conv.prefix + "pixels", tile_.pixels), loops.width);
-    if (tile_.tile_rows > 1) tile_rows_ = held(source.param(conv.prefix + "tile_rows", tile_.tile_rows), loops.height);
+    declare_pixels();
     if (gathers_tiles()) declare_waiting();
+}
+
+void ConvTileLoops::declare_pixels() {
+    const auto param = [&](const char* role, int64_t value, int64_t most) {
+        return held(source_.param(conv_.prefix + role, static_cast<int>(value)), most);
+    };
+    const ConvLoops& loops = conv_.loops;
+    const auto& [columns, rows] = loops.pooled;
+    if (!loops.pooled.is_pixel()) {
+        windows_ = param("windows", tile_.pixels / columns, loops.width / columns);
+        pixels_ = fmt::format("{} * {}", windows_, columns);
+        if (rows > 1) tile_rows_ = std::to_string(rows);
+        return;
+    }
+    pixels_ = has_versions() ? KernelSource::tile_size : param("pixels", tile_.pixels, loops.width);
+    if (tile_.tile_rows > 1) tile_rows_ = param("tile_rows", tile_.tile_rows, loops.height);
 }
 
 int64_t ConvTileLoops::most_vectors() const {

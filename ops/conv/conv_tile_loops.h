@@ -27,6 +27,7 @@ public:
     const std::string& lanes() const { return lanes_; }  // C++ expressions
     const std::string& pixels() const { return pixels_; }
     const std::string& tile_rows() const { return tile_rows_; }  // empty if a tile has one
+    const std::string& windows() const { return windows_; }      // of a pool, in a tile; empty if there is none
     std::string tile_channels() const;
     /// The steps of the output's loops: a tile, or the tiles that are buffered together.
     std::string walked_channels() const;
@@ -102,7 +103,9 @@ private:
     ConvTile tile_;
     ConvWalk walk_;
     std::string c_, x_, x_vectors_;  // the last: the loop over vectors of several pixels; else empty
-    std::string lanes_, vectors_, pixels_, tile_rows_, waiting_pixels_, waiting_rows_;
+    std::string lanes_, vectors_, pixels_, tile_rows_, windows_, waiting_pixels_, waiting_rows_;
+
+    void declare_pixels();
 
     void declare_waiting();
     /// Vectors of a tile at most.

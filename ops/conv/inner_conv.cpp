@@ -12,31 +12,49 @@ bool is_plain_image(const TensorType& type) {
            type.layout == channels_last(4) && type.element == ElementType::float32;
 }
 
-std::optional<InnerConv> InnerConv::of(const Node& anchor, const Target& target) {
+namespace {
+
+/// A convolution whose results are stored before they are read.
+ComputedInput stored_input(const ConvLoops& loops, const ConvTile& tile) {
+    // Tasks have whole cache lines of channels, and with them whole tiles of the reader, too. Where channels do not
+    // fill vectors, each has all of them.
+    const int64_t of_line = std::min(cache_line_bytes / info(ElementType::float32).bytes, loops.channels),
+                  of_tile = int64_t{tile.lanes} * tile.vectors,
+                  least = loops.channels % tile.lanes == 0 ? of_line : loops.channels, tiles = ceil_div(least, of_tile),
+                  channels = std::min(tiles * of_tile, loops.channels);
+    return {channels, loops.height, loops.width * channels,
+            tile_row_cycles(loops, tile) * static_cast<double>(tiles) +
+                copy_cycles * static_cast<double>(loops.input_row_elements)};
+}
+
+/// One whose results are pooled in registers: a task keeps only a copy of what it reads.
+ComputedInput pooled_input(const ConvLoops& loops, const ConvTile& tile) {
+    const double cycles = tile_row_cycles(loops, tile) * static_cast<double>(channel_tiles(loops, tile));
+    return {loops.channels, loops.height, loops.input_row_elements,
+            cycles / tile.tile_rows + copy_cycles * static_cast<double>(loops.input_row_elements)};
+}
+
+}  // namespace
+
+std::optional<InnerConv> InnerConv::of(const Node& anchor, const Target& target, const PooledWindow& pooled) {
     InnerConv inner;
     inner.generator_ = make_generator(anchor);
     inner.conv_ = dynamic_cast<const PackedConv*>(inner.generator_.get());
     const auto loops = inner.conv_ ? inner.conv_->loops_as_input(target) : std::nullopt;
     if (!loops) return {};
-    const ConvTile tile = choose_conv_tile(*loops, target);
-    // Tasks have whole cache lines of channels, and with them whole tiles of the reader, too. Where channels do not
-    // fill vectors, each has all of them.
-    const int64_t of_line = std::min(cache_line_bytes / info(ElementType::float32).bytes, loops->channels),
-                  of_tile = int64_t{tile.lanes} * tile.vectors,
-                  least = loops->channels % tile.lanes == 0 ? of_line : loops->channels,
-                  tiles = ceil_div(least, of_tile);
     inner.loops_ = *loops;
-    inner.input_ = {std::min(tiles * of_tile, loops->channels), loops->height, loops->width,
-                    tile_row_cycles(*loops, tile) * static_cast<double>(tiles) +
-                        copy_cycles * static_cast<double>(loops->input_row_elements)};
+    inner.loops_.pooled = pooled;
+    const ConvTile tile = choose_conv_tile(inner.loops_, target);
+    if (!has_whole_windows(inner.loops_, tile)) return {};
+    inner.input_ = pooled.is_pixel() ? stored_input(inner.loops_, tile) : pooled_input(inner.loops_, tile);
     return inner;
 }
 
-std::optional<InnerConv> InnerConv::in(const KernelSource& source, const Node& reader) {
+std::optional<InnerConv> InnerConv::in(const KernelSource& source, const Node& reader, const PooledWindow& pooled) {
     if (!source.defined().contains(reader.inputs.at(0))) return {};
     for (const Value* value : source.defined()) {
         if (value->producer == &reader) continue;
-        if (auto inner = of(*value->producer, source.target())) return inner;
+        if (auto inner = of(*value->producer, source.target(), pooled)) return inner;
     }
     return {};
 }

@@ -12,15 +12,16 @@ namespace onnx2halide {
 bool is_plain_image(const TensorType& type);
 
 /// A convolution that the kernel of the node that reads its result computes: what lies between them, the largest tensor
-/// of many networks, never leaves the second-level cache.
+/// of many networks, never leaves the second-level cache, or registers if it is pooled at once.
 class InnerConv {
 public:
-    /// nullopt if the anchor of a kernel cannot be one.
-    static std::optional<InnerConv> of(const Node& anchor, const Target& target);
+    /// nullopt if the anchor of a kernel cannot be one, or registers hold no tile of whole windows.
+    static std::optional<InnerConv> of(const Node& anchor, const Target& target, const PooledWindow& pooled = {});
     /// The one in a kernel whose anchor is `reader`; nullopt if there is none.
-    static std::optional<InnerConv> in(const KernelSource& source, const Node& reader);
+    static std::optional<InnerConv> in(const KernelSource& source, const Node& reader, const PooledWindow& pooled = {});
 
     const ComputedInput& as_input() const { return input_; }
+    bool is_pooled() const { return !loops_.pooled.is_pixel(); }
     /// Whether one kernel is faster than two, of which the reader's takes so many cycles for an image.
     bool gains(const ImageOfTasks& image, double reader_cycles, const Target& target) const;
     /// What its schedule works on. Its results, after its epilogue, are the elements of `result`.

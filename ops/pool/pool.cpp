@@ -177,7 +177,7 @@ void WindowPool::algorithm(KernelSource& source) const {
 
 void WindowPool::schedule(KernelSource& source) const {
     if (pools_rows(source)) return schedule_rows(source);
-    if (const auto conv = InnerConv::in(source, node_)) return schedule_with_input(source, *conv);
+    if (const auto conv = inner_conv(source)) return schedule_with_input(source, *conv);
     pools_shared(source) ? schedule_shared(source) : Pool::schedule(source);
 }
 

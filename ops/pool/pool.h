@@ -10,6 +10,7 @@ namespace onnx2halide {
 class InnerConv;
 struct ComputedInput;
 struct ImageOfTasks;
+struct PooledWindow;
 
 /// How a pool reduces many elements to one: `combine` adds each element's `term` to the accumulator, `finish` makes the
 /// result. In the texts {a} is the accumulator, {x} an element or its term, {p} the node's attribute p and {count} the
@@ -97,10 +98,21 @@ protected:
     Coordinates under(KernelSource& source, const Coordinates& taps) const;
 
 private:
-    /// The result as tasks that compute what they read of such an input; nullopt if they cannot.
-    std::optional<ImageOfTasks> image_of_tasks(const ComputedInput& input, const Target& target) const;
+    /// The result as tasks that compute what they read of such an input.
+    ImageOfTasks image_of_tasks(const ComputedInput& input, const Target& target) const;
+    /// The windows, if they are inside of an image and adjacent to each other: such results of a convolution can be
+    /// pooled while they are in registers. nullopt for others.
+    std::optional<PooledWindow> adjacent_windows() const;
+    /// The convolution that `find` returns for such windows, or for none if its results are rather stored.
+    std::optional<InnerConv>
+    faster_conv(const std::function<std::optional<InnerConv>(const PooledWindow& pooled)>& find,
+                const Target& target) const;
+    /// The one among the nodes of a kernel; nullopt if there is none.
+    std::optional<InnerConv> inner_conv(const KernelSource& source) const;
     /// Schedules the kernel of both.
     void schedule_with_input(KernelSource& source, const InnerConv& conv) const;
+    void schedule_stored(KernelSource& source, const InnerConv& conv) const;
+    void schedule_in_registers(KernelSource& source, const InnerConv& conv) const;
     /// Whether the input is row-major, and pooling its rows without changing the layout pays off.
     bool has_rows() const;
     bool pools_rows(const KernelSource& source) const;

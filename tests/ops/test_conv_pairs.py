@@ -108,6 +108,14 @@ CASES = [
     Pair(2, 16, (150, 290), stride=2, pool="AveragePool", residual=True),
     Pair(3, 88, (150, 140), stride=2, pool="MaxPool"),
     Pair(2, 16, (150, 290), stride=2, pool="LpPool", activation=""),
+    # Adjacent windows, which are pooled in registers.
+    Pair(1, 20, (200, 181), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool"),
+    Pair(3, 64, (131, 150), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="AveragePool", activation=""),
+    Pair(2, 24, (150, 151), first=3, kernel=3, stride=3, pads=(0, 0, 0, 0), pool="MaxPool", batch=2, is_open=True),
+    Pair(3, 88, (150, 140), first=5, first_stride=2, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", activation="LeakyRelu"),
+    Pair(2, 40, (150, 290), kernel=2, stride=2, pads=(0, 0, 0, 0), pool="LpPool", residual=True),
+    Pair(2, 16, (150, 290), first=3, kernel=6, stride=6, pads=(0, 0, 0, 0), pool="MaxPool"),  # too large for registers
+    Pair(1, 32, (200, 180), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", activation="SiLU"),
 ]
 
 
