@@ -65,6 +65,7 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     fuse_standardisation(graph);
     fuse_activations(graph);
     find_global_pools(graph);
+    average_inputs(graph);
 
     // Once weights have their final numbers: forms in which they are multiplied fastest. Phases are convolutions, whose
     // weights are packed; bytes are multiplied as they are, so this is decided before they are packed, too.

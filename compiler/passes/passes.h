@@ -87,6 +87,10 @@ void fuse_activations(Graph& graph);
 /// Replaces pools whose only window has the whole image by global pools, as older exporters do not write these.
 void find_global_pools(Graph& graph);
 
+/// Averages the input of a Conv of single pixels (1x1) instead of its result, which takes as many products fewer as
+/// there are fewer pixels: the transitions of a DenseNet.
+void average_inputs(Graph& graph);
+
 /// Replaces a ConvTranspose with weights of known shape by a Conv over the input's grid, which computes a channel for
 /// each phase of the output (the remainders of coordinates modulo the strides), and a PhasesToSpace, which interleaves
 /// the phases. Phases that read fewer elements than others have weights of zero or, if that is faster, a Conv of their

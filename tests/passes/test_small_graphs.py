@@ -28,6 +28,14 @@ def rows(shape):
 
 CASES = [
     Graph(
+        "averages of convolutions of single pixels, padded and of whole images",
+        """(float[n, 24, h, 13] x) => (float[n, 40, u, v] y, float[n, 8, 1, 1] z)
+            { c = Conv(x, w, b) a = AveragePool<kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 1, 1]>(c) y = Relu(a)
+              d = Conv<group = 2>(x, k) z = GlobalAveragePool(d) }""",
+        {"x": (2, 24, 10, 13)},
+        {"w": (40, 24, 1, 1), "b": (40,), "k": (8, 12, 1, 1)},
+    ),
+    Graph(
         "a normalisation of rows behind a product",
         "(float[3, 5, 24] x) => (float[3, 5, 16] y) { m = MatMul(x, w) y = BatchNormalization(m, s, b, u, v) }",
         {"x": (3, 5, 24)},
