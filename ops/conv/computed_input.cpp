@@ -1,5 +1,7 @@
 #include "ops/conv/computed_input.h"
 
+#include <bit>
+
 #include "ops/schedule/cycles.h"
 
 namespace onnx2halide {
@@ -13,9 +15,13 @@ double task_cycles(const ImageOfTasks& image, int64_t rows) {
 
 }  // namespace
 
+int64_t ImageOfTasks::stored_rows() const {
+    return std::min(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(input_rows(1)))), input.rows);
+}
+
 TaskStrips choose_strips(const ImageOfTasks& image, const Target& target) {
-    // What a task computes of its input takes up part of the second-level cache.
-    const int64_t row_bytes = std::max<int64_t>(1, image.input.kept_elements) * info(ElementType::float32).bytes,
+    // What a task copies takes up part of the second-level cache.
+    const int64_t row_bytes = std::max<int64_t>(1, image.input.copied_elements * info(ElementType::float32).bytes),
                   rows_in_cache = (target.level2_bytes / 2 / row_bytes - image.halo_rows) / image.row_stride,
                   most = std::clamp<int64_t>(rows_in_cache, 1, image.rows);
     const double all = task_cycles(image, image.rows) * static_cast<double>(image.tasks_across());

@@ -6,16 +6,17 @@
 #include "compiler/graph/dim.h"
 #include "ops/schedule/target.h"
 
-// Kernels whose tasks compute what they read of their input, a float32 image that is a convolution's result: it then
-// stays in the second-level cache.
+// Kernels whose tasks compute what they read of their input, a float32 image that is a convolution's result: of each
+// row shortly before it is read, so that few rows are in a near cache at a time.
 namespace onnx2halide {
 
 /// The input, as the tasks see it.
 struct ComputedInput {
     int64_t channels;  // of a task
     int64_t rows;
-    int64_t kept_elements;  // of each row, which a task keeps in the second-level cache
-    double row_cycles;      // to compute one row of these channels
+    int64_t
+        copied_elements;  // of what the convolution reads for each row, which a task copies before; 0 if it does not
+    double row_cycles;    // to compute one row of these channels
 };
 
 /// A result that is computed so. A task is a strip of rows of some channels.
@@ -29,6 +30,8 @@ struct ImageOfTasks {
     int64_t tasks_across() const { return ceil_div(channels, input.channels); }
     /// The most input rows that so many rows read.
     int64_t input_rows(int64_t rows) const { return std::min(rows * row_stride + halo_rows, input.rows); }
+    /// The input rows that are stored at a time: a power of two, or all.
+    int64_t stored_rows() const;
 };
 
 /// The rows of strips, whose number depends on that of threads (see onnx2halide_rows_of_strip).

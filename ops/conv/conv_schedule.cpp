@@ -124,7 +124,7 @@ private:
     std::string split_strip_of_threads() {
         if (choose_strips(image(), source_.target()).is_single(image())) return "";
         strips_.push_back(source_.var("strip"));
-        strip_ = held(source_.param("rows", walk_.strip), image().rows);
+        strip_ = most_rows_of_strip(source_, image());
         split_loop(tile_.rows(), strips_.back(), rows_of_strip(source_, image(), strip_), "GuardWithIf");
         return "";
     }
@@ -256,8 +256,9 @@ private:
     }
 
     void schedule_producer() {
-        schedule_computed_input(source_, *conv_.producer,
-                                {compute_at(conv_.output.func, task_), input_rows(image(), strip_)});
+        schedule_computed_input(
+            source_, *conv_.producer,
+            {conv_.output.func, task_, tile_.rows(), input_rows(image(), strip_), image().stored_rows()});
     }
 };
 

@@ -14,24 +14,13 @@ bool is_plain_image(const TensorType& type) {
 
 namespace {
 
-/// A convolution whose results are stored before they are read.
-ComputedInput stored_input(const ConvLoops& loops, const ConvTile& tile) {
-    // Tasks have whole cache lines of channels, and with them whole tiles of the reader, too. Where channels do not
-    // fill vectors, each has all of them.
-    const int64_t of_line = std::min(cache_line_bytes / info(ElementType::float32).bytes, loops.channels),
-                  of_tile = int64_t{tile.lanes} * tile.vectors,
-                  least = loops.channels % tile.lanes == 0 ? of_line : loops.channels, tiles = ceil_div(least, of_tile),
-                  channels = std::min(tiles * of_tile, loops.channels);
-    return {channels, loops.height, loops.width * channels,
-            tile_row_cycles(loops, tile) * static_cast<double>(tiles) +
-                copy_cycles * static_cast<double>(loops.input_row_elements)};
-}
-
-/// One whose results are pooled in registers: a task keeps only a copy of what it reads.
-ComputedInput pooled_input(const ConvLoops& loops, const ConvTile& tile) {
-    const double cycles = tile_row_cycles(loops, tile) * static_cast<double>(channel_tiles(loops, tile));
-    return {loops.channels, loops.height, loops.input_row_elements,
-            cycles / tile.tile_rows + copy_cycles * static_cast<double>(loops.input_row_elements)};
+/// The channels of a task: whole cache lines, and with them whole tiles of the reader, too. Where channels do not fill
+/// vectors, or are pooled in registers, each has all of them.
+int64_t channels_of_task(const ConvLoops& loops, const ConvTile& tile) {
+    if (!loops.pooled.is_pixel() || loops.channels % tile.lanes != 0) return loops.channels;
+    const int64_t of_line = cache_line_bytes / info(ElementType::float32).bytes,
+                  of_tile = int64_t{tile.lanes} * tile.vectors;
+    return std::min(ceil_div(of_line, of_tile) * of_tile, loops.channels);
 }
 
 }  // namespace
@@ -40,13 +29,16 @@ std::optional<InnerConv> InnerConv::of(const Node& anchor, const Target& target,
     InnerConv inner;
     inner.generator_ = make_generator(anchor);
     inner.conv_ = dynamic_cast<const PackedConv*>(inner.generator_.get());
-    const auto loops = inner.conv_ ? inner.conv_->loops_as_input(target) : std::nullopt;
+    auto loops = inner.conv_ ? inner.conv_->loops_as_input(target) : std::nullopt;
     if (!loops) return {};
+    loops->pooled = pooled;
+    const ConvTile tile = choose_conv_tile(*loops, target);
+    if (!has_whole_windows(*loops, tile)) return {};
     inner.loops_ = *loops;
-    inner.loops_.pooled = pooled;
-    const ConvTile tile = choose_conv_tile(inner.loops_, target);
-    if (!has_whole_windows(inner.loops_, tile)) return {};
-    inner.input_ = pooled.is_pixel() ? stored_input(inner.loops_, tile) : pooled_input(inner.loops_, tile);
+    const int64_t channels = channels_of_task(*loops, tile), copied = loops->input_row_elements,
+                  tiles = ceil_div(channels, int64_t{tile.lanes} * tile.vectors);
+    const double cycles = tile_row_cycles(*loops, tile) * static_cast<double>(tiles) / tile.tile_rows;
+    inner.input_ = {channels, loops->height, copied, cycles + copy_cycles * static_cast<double>(copied)};
     return inner;
 }
 

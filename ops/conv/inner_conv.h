@@ -12,7 +12,7 @@ namespace onnx2halide {
 bool is_plain_image(const TensorType& type);
 
 /// A convolution that the kernel of the node that reads its result computes: what lies between them, the largest tensor
-/// of many networks, never leaves the second-level cache, or registers if it is pooled at once.
+/// of many networks, never leaves near caches, or registers if it is pooled at once.
 class InnerConv {
 public:
     /// nullopt if the anchor of a kernel cannot be one, or registers hold no tile of whole windows.

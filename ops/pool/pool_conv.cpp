@@ -30,7 +30,7 @@ Task split_tasks(KernelSource& source, const ImageOfTasks& image, const std::vec
     std::vector<std::string> tasks = std::move(channels);
     Task task;
     if (!strips.is_single(image)) {
-        task.rows = held(source.param("rows", strips.most_rows), image.rows);
+        task.rows = most_rows_of_strip(source, image);
         tasks.push_back(source.var("strip"));
         directives.push_back(guarded_split(y, tasks.back(), rows_of_strip(source, image, task.rows)));
     }
@@ -85,10 +85,10 @@ WindowPool::faster_conv(const std::function<std::optional<InnerConv>(const Poole
     const auto cycles = [&](const InnerConv& conv) {
         return cycles_of_tasks(image_of_tasks(conv.as_input(), target), target);
     };
-    const ComputedInput& input = stored->as_input();
-    const int64_t tasks = image_of_tasks(input, target).tasks_across(),
-                  bytes = tasks * input.rows * input.kept_elements * info(ElementType::float32).bytes;
-    return cycles(*pooled) < cycles(*stored) + static_cast<double>(bytes) / level2_rate ? pooled : stored;
+    const std::vector<Dim>& shape = in(0).shape;
+    const auto bytes = static_cast<double>(info(ElementType::float32).bytes * shape[1].number() * shape[2].number() *
+                                           shape[3].number());
+    return cycles(*pooled) < cycles(*stored) + bytes / level2_rate ? pooled : stored;
 }
 
 std::optional<InnerConv> WindowPool::inner_conv(const KernelSource& source) const {
@@ -127,7 +127,8 @@ void WindowPool::schedule_in_registers(KernelSource& source, const InnerConv& co
                     joined({{reorder(joined({c, x}, taps(source)))}, unrolled, unroll_all(taps(source))}));
     tile.explain();
     schedule_conv_sums(source, tile, compute_at(loops.func, channels));
-    schedule_copy_of_task(source, *direct, {compute_at(loops.func, task.loop), input_rows(image, task.rows)});
+    schedule_copy_of_task(source, *direct,
+                          {loops.func, task.loop, loops.vars[2], input_rows(image, task.rows), image.stored_rows()});
 }
 
 void WindowPool::schedule_stored(KernelSource& source, const InnerConv& conv) const {
@@ -149,7 +150,7 @@ void WindowPool::schedule_stored(KernelSource& source, const InnerConv& conv) co
     if (*product(reduction_extents()).constant() <= unrolled_taps) append(update, unroll_all(taps(source)));
     source.schedule(sum + ".update()", update);
     schedule_computed_input(source, *conv.direct(source, input(0)),
-                            {compute_at(loops.func, task.loop), input_rows(image, task.rows)});
+                            {loops.func, task.loop, loops.vars[2], input_rows(image, task.rows), image.stored_rows()});
 }
 
 }  // namespace onnx2halide
