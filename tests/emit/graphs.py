@@ -62,6 +62,12 @@ TEXTS = {
     "block": """(float[1,16,20,20] x, float[16,16,3,3] v, float[16,1,3,3] d, float[32,16,1,1] p) => (float[1,32,10,10] y) {
         a = Conv <pads = [1, 1, 1, 1]> (x, v) b = Add (a, x) c = Relu (b)
         e = Conv <pads = [1, 1, 1, 1], strides = [2, 2], group = 16> (c, d) f = HardSwish (e) y = Conv (f, p) }""",
+    "depthwise pair": """(float[1,16,112,112] x, float[96,16,1,1] v, float[96,1,3,3] d) => (float[1,96,56,56] y) {
+        a = Conv (x, v) b = Relu (a) y = Conv <pads = [1, 1, 1, 1], strides = [2, 2], group = 96> (b, d) }""",
+    "pooled convolution": """(float[1,3,96,96] x, float[32,3,3,3] w) => (float[1,32,48,48] y) {
+        a = Conv <pads = [1, 1, 1, 1]> (x, w) b = Relu (a) y = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (b) }""",
+    "averaged convolution": """(float[1,64,28,28] x, float[32,64,1,1] w) => (float[1,32,14,14] y) {
+        a = Conv (x, w) y = AveragePool <kernel_shape = [2, 2], strides = [2, 2]> (a) }""",
     "branches": """(float[1,16,14,14] x, float[16,16,1,1] v, float[24,16,3,3] w) => (float[1,56,14,14] y) {
         a = Conv (x, v) b = Conv <pads = [1, 1, 1, 1]> (x, w) c = MaxPool <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x)
         j = Concat <axis = 1> (a, b, c) y = Sigmoid (j) }""",
