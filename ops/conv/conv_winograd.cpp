@@ -7,6 +7,7 @@
 
 #include "ops/axis_map.h"
 #include "ops/conv/conv_winograd_schedule.h"
+#include "ops/conv/inner_conv.h"
 
 namespace onnx2halide {
 
@@ -326,12 +327,30 @@ void WinogradConv::schedule(KernelSource& source) const {
     const bool is_tiled =
         !source.target().is_gpu() && source.output_count() == 1 && result.layout == channels_last(result.rank());
     if (!is_tiled) return NodeGenerator::schedule(source);
+    schedule_tiles(source, {});
+}
+
+bool WinogradConv::can_be_pooled(const PooledWindow& pooled, const Target& target) const {
+    const auto is_whole = [](const KernelAxis& axis, int64_t outputs) {
+        return axis.taps() > 1 && axis.tiles_of_block() == 1 && axis.outputs() % outputs == 0;
+    };
+    return !target.is_gpu() && is_plain_image(out(0)) && is_whole(kernel_[rows], pooled.rows) &&
+           is_whole(kernel_[columns], pooled.columns);
+}
+
+void WinogradConv::schedule_pooled(KernelSource& source, const PooledWindow& pooled) const {
+    source.schedule("// The windows of a tile's outputs are pooled at once: the outputs themselves are not stored.");
+    schedule_tiles(source, pooled);
+}
+
+void WinogradConv::schedule_tiles(KernelSource& source, const PooledWindow& pooled) const {
     const auto loops = winograd_loops(node_);
     if (!loops) throw CompileError("is not a convolution for Winograd's algorithm");
     std::vector<std::string> terms;
     for (const Term& term : this->terms(source)) terms.push_back(source.rvar(term.role));
-    schedule_winograd(source, loops->with_places(places_of_tile(kernel_)), terms, source.name(input(1)),
-                      [&](const char* role) { return source.kept(output(0), role); });
+    schedule_winograd(
+        source, loops->with_places(places_of_tile(kernel_)), terms, source.name(input(1)),
+        [&](const char* role) { return source.kept(output(0), role); }, pooled);
 }
 
 }  // namespace onnx2halide

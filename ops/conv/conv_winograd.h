@@ -1,6 +1,7 @@
 #pragma once
 
 #include "ops/conv/conv.h"
+#include "ops/conv/conv_tile.h"
 #include "ops/conv/winograd.h"
 
 namespace onnx2halide {
@@ -29,6 +30,10 @@ public:
     void schedule(KernelSource& source) const override;
     LayoutNeed layout_need() const override { return LayoutNeed::channels_last; }
     std::optional<Alternative> alternative() const override;
+    /// Whether a pool of such windows of the result can be computed with each tile's outputs.
+    bool can_be_pooled(const PooledWindow& pooled, const Target& target) const;
+    /// Schedules a kernel whose output is such a pool.
+    void schedule_pooled(KernelSource& source, const PooledWindow& pooled) const;
 
     static constexpr size_t small_weights = 4, small_bias = 5;  // inputs
 
@@ -69,6 +74,8 @@ private:
     /// An input element of tile t under a part of the kernel; a tap is empty along an axis without transforms.
     std::string tile_element(KernelSource& source, const std::vector<TiledAxis>& axes, const std::string& row_tap,
                              const std::string& column_tap) const;
+
+    void schedule_tiles(KernelSource& source, const PooledWindow& pooled) const;
 
     /// The offset, as text, from an output's tile to the tile under a part of the kernel along rows that are not
     /// transformed: ` + ky_part * 5`.

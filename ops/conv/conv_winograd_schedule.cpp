@@ -26,11 +26,12 @@ constexpr const char* unused_tile_comment =
 class WinogradWriter {
 public:
     WinogradWriter(KernelSource& source, const WinogradLoops& loops, const std::vector<std::string>& terms,
-                   const std::string& weights, const std::function<std::string(const char*)>& func)
+                   const std::string& weights, const std::function<std::string(const char*)>& func,
+                   const PooledWindow& pooled)
         : source_(source), loops_(loops),
           usual_(loops.at_most(loops.width == 1 ? most_usual * most_usual : most_usual)),
           walk_(choose_winograd_walk(usual_, source.target())), storage_(loops, walk_, source.target()), terms_(terms),
-          weights_(weights), func_(func), output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
+          weights_(weights), func_(func), pooled_(pooled), output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
           lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {
         const bool is_signal = output_.vars.size() == 3;
         if (!is_signal) axes_.push_back({columns, output_.vars[1], output_.extents[1], "i"});
@@ -75,6 +76,7 @@ private:
     const std::vector<std::string>& terms_;
     const std::string& weights_;
     const std::function<std::string(const char*)>& func_;  // by role
+    PooledWindow pooled_;
     Loops output_;
     std::string c_, t_, lanes_, vectors_, tiles_;
     std::vector<Axis> axes_;                // innermost first
@@ -88,7 +90,10 @@ private:
     bool is_dilated() const {
         return std::max(loops_.kernel[rows].tiles_of_block(), loops_.kernel[columns].tiles_of_block()) > 1;
     }
-    int64_t block(const Axis& axis) const { return loops_.kernel[axis.number].outputs_of_block(); }
+    /// The kernel's outputs along a block of tiles.
+    int64_t block(const Axis& axis) const {
+        return loops_.kernel[axis.number].outputs_of_block() / (axis.number == rows ? pooled_.rows : pooled_.columns);
+    }
 
     std::string vectorise() const { return fmt::format("vectorize({}, {})", c_, lanes_); }
     std::string at(const std::string& loop) const { return compute_at(output_.func, loop); }
@@ -391,8 +396,9 @@ private:
 }  // namespace
 
 void schedule_winograd(KernelSource& source, const WinogradLoops& loops, const std::vector<std::string>& terms,
-                       const std::string& weights, const std::function<std::string(const char*)>& func) {
-    WinogradWriter(source, loops, terms, weights, func).write();
+                       const std::string& weights, const std::function<std::string(const char*)>& func,
+                       const PooledWindow& pooled) {
+    WinogradWriter(source, loops, terms, weights, func, pooled).write();
 }
 
 }  // namespace onnx2halide

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ops/conv/conv_winograd.h"
 #include "ops/conv/inner_conv.h"
 #include "ops/families.h"
 #include "ops/schedule/directives.h"
@@ -171,12 +172,14 @@ bool WindowPool::covers_image() const {
 
 void WindowPool::algorithm(KernelSource& source) const {
     if (pools_rows(source)) return define_rows(source);
+    if (winograd_conv(source)) return define_whole_windows(source);
     const bool is_shared = pools_shared(source) && !InnerConv::in(source, node_);
     is_shared ? define_shared(source) : Pool::algorithm(source);
 }
 
 void WindowPool::schedule(KernelSource& source) const {
     if (pools_rows(source)) return schedule_rows(source);
+    if (const auto conv = winograd_conv(source)) return conv->schedule_pooled(source, adjacent_windows().value());
     if (const auto conv = inner_conv(source)) return schedule_with_input(source, *conv);
     pools_shared(source) ? schedule_shared(source) : Pool::schedule(source);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
 #include "ops/node_generator.h"
 #include "ops/window.h"
@@ -8,6 +9,7 @@
 namespace onnx2halide {
 
 class InnerConv;
+class WinogradConv;
 struct ComputedInput;
 struct ImageOfTasks;
 struct PooledWindow;
@@ -109,6 +111,10 @@ private:
                 const Target& target) const;
     /// The one among the nodes of a kernel; nullopt if there is none.
     std::optional<InnerConv> inner_conv(const KernelSource& source) const;
+    /// The WinogradConv among the nodes of a kernel whose tiles' outputs are pooled; null if there is none.
+    std::shared_ptr<const WinogradConv> winograd_conv(const KernelSource& source) const;
+    /// Computes a result from a whole window in one expression.
+    void define_whole_windows(KernelSource& source) const;
     /// Schedules the kernel of both.
     void schedule_with_input(KernelSource& source, const InnerConv& conv) const;
     void schedule_stored(KernelSource& source, const InnerConv& conv) const;

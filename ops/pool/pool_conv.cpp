@@ -5,6 +5,7 @@
 
 #include "ops/conv/conv_sums_schedule.h"
 #include "ops/conv/conv_tile_loops.h"
+#include "ops/conv/conv_winograd.h"
 #include "ops/conv/inner_conv.h"
 #include "ops/pool/pool.h"
 #include "ops/schedule/cycles.h"
@@ -57,6 +58,11 @@ ImageOfTasks WindowPool::image_of_tasks(const ComputedInput& input, const Target
 
 bool WindowPool::can_compute_input(const Node& anchor, const Target& target) const {
     if (node_.has_output(1) || !is_plain_image(in(0)) || !is_plain_image(out(0))) return false;
+    const auto generator = make_generator(anchor);
+    if (const auto* winograd = dynamic_cast<const WinogradConv*>(generator.get())) {
+        const auto windows = adjacent_windows();
+        return windows && winograd->can_be_pooled(*windows, target);
+    }
     const auto find = [&](const PooledWindow& pooled) { return InnerConv::of(anchor, target, pooled); };
     const auto conv = faster_conv(find, target);
     if (!conv) return false;
@@ -98,6 +104,35 @@ std::optional<InnerConv> WindowPool::inner_conv(const KernelSource& source) cons
         return is_expensive && !pooled.is_pixel() ? std::nullopt : InnerConv::in(source, node_, pooled);
     };
     return faster_conv(find, source.target());
+}
+
+std::shared_ptr<const WinogradConv> WindowPool::winograd_conv(const KernelSource& source) const {
+    const auto windows = adjacent_windows();
+    if (!windows) return nullptr;
+    const auto is_defined = [&](const Value* value) { return value && source.defined().contains(value); };
+    for (const Value* value = input(0); is_defined(value);) {
+        const Node& node = *value->producer;
+        std::shared_ptr<const NodeGenerator> generator = make_generator(node);
+        if (auto conv = std::dynamic_pointer_cast<const WinogradConv>(generator))
+            return conv->can_be_pooled(*windows, source.target()) ? conv : nullptr;
+        const auto next = std::ranges::find_if(node.inputs, is_defined);
+        if (!generator->is_pointwise() || next == node.inputs.end()) break;
+        value = *next;
+    }
+    return nullptr;
+}
+
+void WindowPool::define_whole_windows(KernelSource& source) const {
+    const auto [columns, rows] = adjacent_windows().value();
+    std::string whole;
+    for (int64_t row = 0; row < rows; ++row) {
+        for (int64_t column = 0; column < columns; ++column) {
+            const std::string tap = term(element(source, {std::to_string(column), std::to_string(row)}));
+            whole = whole.empty() ? tap : combine(whole, tap);
+        }
+    }
+    source.define(output(0), source.vars(out(0).rank()),
+                  fill_in(formula().finish, "(" + whole + ")", "", count(source)));
 }
 
 void WindowPool::schedule_with_input(KernelSource& source, const InnerConv& conv) const {

@@ -32,6 +32,7 @@ class Pair:
     is_open: bool = False  # the batch
     pool: str = ""
     pool_attributes: dict = field(default_factory=dict)
+    algorithm: str = "direct"
 
     def model(self) -> onnx.ModelProto:
         rng = np.random.default_rng(0)
@@ -116,6 +117,12 @@ CASES = [
     Pair(2, 40, (150, 290), kernel=2, stride=2, pads=(0, 0, 0, 0), pool="LpPool", residual=True),
     Pair(2, 16, (150, 290), first=3, kernel=6, stride=6, pads=(0, 0, 0, 0), pool="MaxPool"),  # too large for registers
     Pair(1, 32, (200, 180), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", activation="SiLU"),
+    # Windows of the outputs of Winograd's tiles.
+    Pair(16, 32, (62, 59), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", algorithm="winograd"),
+    Pair(32, 20, (41, 64), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="AveragePool", residual=True, batch=2, algorithm="winograd"),
+    Pair(16, 48, (32, 32), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="LpPool", activation="SiLU", is_open=True, algorithm="winograd"),
+    Pair(128, 96, (8, 8), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", activation="", algorithm="winograd"),
+    Pair(16, 16, (99, 100), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", algorithm="winograd"),
 ]
 
 
@@ -126,10 +133,11 @@ def test_conv_pairs(tmp_path, case, target):
     onnx.save(model, tmp_path / "pair.onnx")
     inputs = {"x": np.random.default_rng(1).normal(size=(case.batch, case.inputs, *case.image)).astype(np.float32)}
     expected = OnnxRuntime(model).run(inputs)["y"]
-    compiled = Compiled(tmp_path / "pair.onnx", Options(target=target, convolution="direct"))
+    compiled = Compiled(tmp_path / "pair.onnx", Options(target=target, convolution=case.algorithm))
     if target != "host":
         kernels = [[node.split(" ")[0] for node in step["nodes"]] for step in compiled.manifest["steps"]]
-        assert any(nodes.count("PackedConv") + nodes.count(case.pool) == 2 for nodes in kernels), kernels
+        conv = "PackedConv" if case.algorithm == "direct" else "WinogradConv"
+        assert any(nodes.count(conv) + nodes.count(case.pool) == 2 for nodes in kernels), kernels
     for threads in (1, 2, 5, 16):
         found = difference(Model(compiled.library, threads).run_by_name(inputs)["y"], expected)
         assert not found.exceeds(default_tolerance(expected.dtype), default_floor(expected.dtype, inputs.values())), found.text()
