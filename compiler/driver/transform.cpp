@@ -64,6 +64,8 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     fuse_channel_scales(graph);
     fuse_standardisation(graph);
     fuse_activations(graph);
+    // Over nodes that these have fused.
+    hoist_picks(graph);
     find_global_pools(graph);
     average_inputs(graph);
 

@@ -87,6 +87,10 @@ void fuse_activations(Graph& graph);
 /// Replaces pools whose only window has the whole image by global pools, as older exporters do not write these.
 void find_global_pools(Graph& graph);
 
+/// Moves a Gather of few constant positions up past nodes that compute each position by itself, so that these compute
+/// only what is picked: the last layer of a transformer of which only the first token is classified, for example.
+void hoist_picks(Graph& graph);
+
 /// Averages the input of a Conv of single pixels (1x1) instead of its result, which takes as many products fewer as
 /// there are fewer pixels: the transitions of a DenseNet.
 void average_inputs(Graph& graph);

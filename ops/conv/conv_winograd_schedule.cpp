@@ -31,8 +31,8 @@ public:
         : source_(source), loops_(loops),
           usual_(loops.at_most(loops.width == 1 ? most_usual * most_usual : most_usual)),
           walk_(choose_winograd_walk(usual_, source.target())), storage_(loops, walk_, source.target()), terms_(terms),
-          weights_(weights), func_(func), pooled_(pooled), output_(source.output_loops()), c_(output_.vars[0]), t_(source.var("t")),
-          lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {
+          weights_(weights), func_(func), pooled_(pooled), output_(source.output_loops()), c_(output_.vars[0]),
+          t_(source.var("t")), lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {
         const bool is_signal = output_.vars.size() == 3;
         if (!is_signal) axes_.push_back({columns, output_.vars[1], output_.extents[1], "i"});
         const size_t row = is_signal ? 1 : 2;

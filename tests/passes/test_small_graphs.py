@@ -28,6 +28,16 @@ def rows(shape):
 
 CASES = [
     Graph(
+        "the first token of a transformer's last layer, and its last two",
+        """(float[n, 9, 24] x) => (float[n, 24] y, float[n, 2, 24] z)
+            { q = MatMul(x, w) r = Reshape(q, heads) t = Transpose<perm = [0, 2, 1, 3]>(r) k = Transpose<perm = [0, 2, 3, 1]>(r)
+              s = MatMul(t, k) p = Softmax<axis = -1>(s) o = MatMul(p, t) u = Transpose<perm = [0, 2, 1, 3]>(o) c = Reshape(u, rows)
+              a = Add(c, x) l = LayerNormalization<axis = -1>(a, g, b) m = MatMul(l, w) e = Relu(m) f = Add(a, e)
+              y = Gather<axis = 1>(f, first) d = Tanh(q) z = Gather<axis = 1>(d, last) }""",
+        {"x": (2, 9, 24)},
+        {"w": (24, 24), "g": (24,), "b": (24,), "heads": np.array([0, 9, 4, 6]), "rows": np.array([0, 9, 24]), "first": np.array(0), "last": np.array([-1, -2])},
+    ),
+    Graph(
         "averages of convolutions of single pixels, padded and of whole images",
         """(float[n, 24, h, 13] x) => (float[n, 40, u, v] y, float[n, 8, 1, 1] z)
             { c = Conv(x, w, b) a = AveragePool<kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 1, 1]>(c) y = Relu(a)

@@ -1,0 +1,217 @@
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/infer/add_node.h"
+#include "compiler/passes/constants.h"
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "ops/movement/reshape_node.h"
+#include "ops/node_generator.h"
+
+namespace onnx2halide {
+
+namespace {
+
+using Numbers = std::vector<int64_t>;
+
+/// The axis of each operand along which a node's result is picked if its operands are; nullopt for operands that are
+/// read as they are.
+using OperandAxes = std::vector<std::optional<size_t>>;
+
+/// The positions along an axis that a Gather picks.
+struct Pick {
+    size_t axis;
+    Numbers positions;
+
+    auto operator<=>(const Pick&) const = default;
+};
+
+/// The attribute `axis`, which counts from the end if it is negative.
+size_t axis_attribute(const Node& node, int64_t otherwise) {
+    const auto rank = static_cast<int64_t>(node.inputs[0]->checked_type().rank());
+    const int64_t axis = node.integer("axis", otherwise);
+    return static_cast<size_t>(axis < 0 ? axis + rank : axis);
+}
+
+/// The pick of a node, if it takes few floats of an axis at positions that are constants.
+std::optional<Pick> pick_of(const Node& node) {
+    constexpr int64_t least_share = 2;
+    if (!is_operator(node, "Gather") || !node.inputs[1]->known) return {};
+    const TensorType &data = node.inputs[0]->checked_type(), &indices = node.inputs[1]->checked_type();
+    if (!is_float(data.element) || indices.rank() > 1) return {};
+    Pick pick;
+    pick.axis = axis_attribute(node, 0);
+    for (const Dim& position : node.inputs[1]->known->integers) {
+        if (!position.constant()) return {};
+        pick.positions.push_back(*position.constant());
+    }
+    // A single position is never more than there are.
+    const auto count = static_cast<int64_t>(pick.positions.size());
+    const int64_t extent = data.shape[pick.axis].constant().value_or(least_share);
+    return count > 0 && least_share * count <= extent ? std::optional(pick) : std::nullopt;
+}
+
+/// An axis of a view's input that is this axis of its result: as long, and after as many elements.
+std::optional<size_t> viewed_axis(const TensorType& input, const TensorType& result, size_t axis) {
+    const auto elements_before = [](const TensorType& type, size_t end) {
+        return product({type.shape.begin(), type.shape.begin() + static_cast<std::ptrdiff_t>(end)});
+    };
+    const Dim before = elements_before(result, axis);
+    for (size_t i = 0; i < input.rank(); ++i) {
+        if (input.shape[i] == result.shape[axis] && elements_before(input, i) == before) return i;
+    }
+    return {};
+}
+
+/// Operands that broadcast to the result, the first axis of operand i being the result's axis first_axis(i).
+template <typename FirstAxis>
+OperandAxes broadcast_axes(const Node& node, size_t axis, const FirstAxis& first_axis) {
+    OperandAxes axes;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+        axes.emplace_back();
+        if (!node.inputs[i]) continue;
+        const std::vector<Dim>& own = node.inputs[i]->checked_type().shape;
+        const size_t first = first_axis(i);
+        if (axis >= first && axis - first < own.size() && !own[axis - first].is(1)) axes.back() = axis - first;
+    }
+    return axes;
+}
+
+/// Rows of a product are those of its left operand, and so are its batches if there is one right matrix.
+std::optional<OperandAxes> axes_of_product(const Node& node, size_t axis) {
+    const size_t rank = node.outputs[0]->checked_type().rank(), left = node.inputs[0]->checked_type().rank(),
+                 right = node.inputs[1]->checked_type().rank();
+    const bool is_row = axis + 2 == rank, is_batch = axis + 2 < rank && right == 2;
+    if (left < 2 || right < 2 || left != rank || !(is_row || is_batch)) return {};
+    return OperandAxes{axis, {}};
+}
+
+std::optional<OperandAxes> axes_of_gemm(const Node& node, size_t axis) {
+    if (axis != 0 || node.integer("transA", 0) != 0) return {};
+    OperandAxes axes = {0, {}};
+    if (node.inputs.size() > 2) {
+        const bool has_rows = node.inputs[2] && node.inputs[2]->checked_type().rank() == 2 &&
+                              !node.inputs[2]->checked_type().shape[0].is(1);
+        axes.push_back(has_rows ? std::optional<size_t>(0) : std::nullopt);
+    }
+    return axes;
+}
+
+/// The operands' axes if the result is picked along an axis; nullopt if the node needs more than what is picked.
+std::optional<OperandAxes> operand_axes(const Node& node, size_t axis) {
+    if (std::ranges::count_if(node.outputs, [](const Value* output) { return output != nullptr; }) != 1) return {};
+    const TensorType& result = node.outputs[0]->checked_type();
+    const auto generator = make_generator(node);
+    if (generator->is_pointwise() && !generator->depends_on_index() && !generator->has_own_axis())
+        return broadcast_axes(node, axis, [&](size_t i) { return generator->first_axis(i); });
+    const auto only_first = [&](size_t of_operand) {
+        OperandAxes axes(node.inputs.size());
+        axes[0] = of_operand;
+        return axes;
+    };
+    if (dynamic_cast<const ReshapeNode*>(generator.get())) {
+        const auto of_input = viewed_axis(node.inputs[0]->checked_type(), result, axis);
+        return of_input ? std::optional(only_first(*of_input)) : std::nullopt;
+    }
+    if (is_operator(node, "MatMul")) return axes_of_product(node, axis);
+    if (is_operator(node, "Gemm")) return axes_of_gemm(node, axis);
+    if (is_operator(node, "Transpose")) {
+        const Numbers order = node.integers("perm", {});
+        return order.empty() ? std::nullopt : std::optional(only_first(static_cast<size_t>(order.at(axis))));
+    }
+    if (is_operator(node, "LayerNormalization") || is_operator(node, "RMSNormalization")) {
+        return axis < axis_attribute(node, -1) ? std::optional(only_first(axis)) : std::nullopt;
+    }
+    if (node.op_type == "Standardise" && !node.domain.empty()) {
+        const Numbers along = node.integers("axes");
+        return std::ranges::find(along, static_cast<int64_t>(axis)) == along.end() ? std::optional(only_first(axis))
+                                                                                   : std::nullopt;
+    }
+    if (is_operator(node, "Softmax")) {
+        // Before version 13, rows end with the last axis.
+        const bool is_one_axis = node.version >= 13;
+        const size_t along = axis_attribute(node, is_one_axis ? -1 : 1);
+        return axis < along || (is_one_axis && axis != along) ? std::optional(only_first(axis)) : std::nullopt;
+    }
+    return {};
+}
+
+class PickHoister {
+public:
+    explicit PickHoister(Graph& graph) : graph_(graph) {}
+
+    void hoist() {
+        for (Node* node : graph_.snapshot()) {
+            if (const auto pick = pick_of(*node)) {
+                if (can_move(*node, *pick)) add_view(*node, picked_value(node->inputs[0], *pick));
+            }
+        }
+        for (bool has_moved = true; has_moved;) {
+            has_moved = false;
+            for (const auto& [key, picked] : std::map(picks_)) has_moved |= move(key, picked);
+        }
+    }
+
+private:
+    Graph& graph_;
+    std::map<std::pair<Value*, Pick>, Value*> picks_;  // results by what they are picked from
+
+    /// The axes of the operands of the node that makes what is picked, if nothing else reads that. Rows are picked, not
+    /// their elements: a product is fused with what follows rather than with a Gather.
+    std::optional<OperandAxes> can_move(const Node& gather, const Pick& pick) const {
+        const Node* node = sole_producer(graph_, gather.inputs[0]);
+        const bool are_rows = pick.axis + 1 < gather.inputs[0]->checked_type().rank();
+        return node && are_rows ? operand_axes(*node, pick.axis) : std::nullopt;
+    }
+
+    /// A Gather that keeps the axis, shared by all that read the same.
+    Value* picked_value(Value* data, const Pick& pick) {
+        Value*& picked = picks_[{data, pick}];
+        if (picked) return picked;
+        Value* positions = add_numbers(graph_, pick.positions, data->name + "_positions");
+        const NewNode gather{"Gather", 13, {data, positions}, {{"axis", static_cast<int64_t>(pick.axis)}}};
+        picked = add_node(graph_, gather, data->name + "_picked", graph_.after(data->producer));
+        return picked;
+    }
+
+    /// Replaces a Gather by a view of what another picks: one at a single position has no axis for it.
+    void add_view(Node& gather, Value* picked) {
+        Value* output = gather.outputs[0];
+        Value* result = output->checked_type() == picked->checked_type()
+                            ? picked
+                            : add_node(graph_, view(picked, output->checked_type()), output->name, &gather);
+        graph_.replace_uses(output, result);
+        graph_.remove(&gather);
+    }
+
+    /// Lets the node that makes what is picked compute only that. Returns false if that cannot be.
+    bool move(const std::pair<Value*, Pick>& key, Value* picked) {
+        const auto& [data, pick] = key;
+        Node* gather = picked->producer;
+        const auto axes = can_move(*gather, pick);
+        if (!axes) return false;
+        Node* node = data->producer;
+        NewNode moved{node->op_type, node->version, node->inputs, node->attributes, node->domain};
+        for (size_t i = 0; i < axes->size(); ++i) {
+            if ((*axes)[i]) moved.inputs[i] = picked_value(moved.inputs[i], {*(*axes)[i], pick.positions});
+        }
+        if (dynamic_cast<const ReshapeNode*>(make_generator(*node).get()))
+            moved = view(moved.inputs[0], picked->checked_type());
+        Value* result = add_node(graph_, moved, node->name, node);
+        result->producer->origin = node->label();
+        graph_.replace_uses(picked, result);
+        picks_.erase(key);
+        graph_.remove(gather);
+        graph_.remove(node);
+        return true;
+    }
+};
+
+}  // namespace
+
+void hoist_picks(Graph& graph) { PickHoister(graph).hoist(); }
+
+}  // namespace onnx2halide
