@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <optional>
+#include <vector>
 
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
@@ -23,22 +25,40 @@ bool is_pointwise_conv(const Node& node) {
     });
 }
 
-/// Whether a node averages pixels, and leaves at most half of them. An average with padding is none of the pixels.
-bool averages_pixels(const Node& node) {
+/// How many pixels a pool averages for one result, and how many there are for each result.
+struct Averages {
+    int64_t taps, pixels;
+};
+
+/// The averages of a node; nullopt if it is no average pool, or counts padding, which is not among the pixels.
+std::optional<Averages> averages(const Node& node) {
+    constexpr Averages of_image = {64, 64};  // a typical image of a network's last layers
     if (is_operator(node, "GlobalAveragePool")) {
         const std::vector<Dim>& shape = node.inputs[0]->checked_type().shape;
-        return std::any_of(shape.begin() + 2, shape.end(), [](const Dim& extent) { return !extent.is(1); });
+        const bool is_pixel =
+            std::all_of(shape.begin() + 2, shape.end(), [](const Dim& extent) { return extent.is(1); });
+        return is_pixel ? std::nullopt : std::optional(of_image);
     }
-    if (!is_operator(node, "AveragePool")) return false;
-    const auto is_zero = [](int64_t pad) { return pad == 0; };
-    const std::vector<int64_t> strides = node.integers("strides", {1}), pads = node.integers("pads", {0});
+    if (!is_operator(node, "AveragePool")) return {};
+    const std::vector<int64_t> kernel = node.integers("kernel_shape"), pads = spatial_pads(node, kernel.size());
     const bool is_padded =
-        !std::all_of(pads.begin(), pads.end(), is_zero) || node.string("auto_pad", "NOTSET").starts_with("SAME");
-    return std::accumulate(strides.begin(), strides.end(), int64_t{1}, std::multiplies<>()) > 1 &&
-           (!is_padded || node.integer("count_include_pad", 0) == 0);
+        std::ranges::any_of(pads, [](int64_t pad) { return pad != 0; }) || auto_pad(node).starts_with("SAME");
+    if (is_padded && node.integer("count_include_pad", 0) != 0) return {};
+    const auto all = [](const std::vector<int64_t>& numbers) {
+        return std::accumulate(numbers.begin(), numbers.end(), int64_t{1}, std::multiplies<>());
+    };
+    return Averages{all(kernel), all(spatial_attribute(node, "strides", kernel.size()))};
 }
 
-void average_input(Graph& graph, Node& conv, Node& pool) {
+/// Whether averaging the inputs of a Conv saves more products than it takes sums: for each result and input channel.
+bool saves_products(const Node& conv, const Averages& averages) {
+    const auto channels = conv.inputs[1]->checked_type().shape[0].constant();
+    const int64_t products = channels.value_or(0) / std::max<int64_t>(1, conv.integer("group", 1));
+    return (averages.pixels - 1) * products >= averages.taps;
+}
+
+/// Returns the pool of the Conv's input.
+Node* average_input(Graph& graph, Node& conv, Node& pool) {
     Value *input = conv.inputs[0], *result = conv.outputs[0], *average = pool.outputs[0];
     Value* averaged = add_node(graph, {pool.op_type, pool.version, {input}, pool.attributes}, average->name, &conv);
     averaged->producer->origin = pool.label();
@@ -46,15 +66,20 @@ void average_input(Graph& graph, Node& conv, Node& pool) {
     result->type = average->type;
     graph.replace_uses(average, result);
     graph.remove(&pool);
+    return averaged->producer;
 }
 
 }  // namespace
 
 void average_inputs(Graph& graph) {
     for (Node* pool : graph.snapshot()) {
-        if (!averages_pixels(*pool) || !sole_producer(graph, pool->inputs[0])) continue;
-        Node& before = *pool->inputs[0]->producer;
-        if (is_pointwise_conv(before)) average_input(graph, before, *pool);
+        const auto of_pool = averages(*pool);
+        // There may be several such convolutions, one after the other.
+        while (of_pool && sole_producer(graph, pool->inputs[0])) {
+            Node& before = *pool->inputs[0]->producer;
+            if (!is_pointwise_conv(before) || !saves_products(before, *of_pool)) break;
+            pool = average_input(graph, before, *pool);
+        }
     }
 }
 

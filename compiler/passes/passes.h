@@ -91,8 +91,8 @@ void find_global_pools(Graph& graph);
 /// only what is picked: the last layer of a transformer of which only the first token is classified, for example.
 void hoist_picks(Graph& graph);
 
-/// Averages the input of a Conv of single pixels (1x1) instead of its result, which takes as many products fewer as
-/// there are fewer pixels: the transitions of a DenseNet.
+/// Averages the input of a Conv of single pixels (1x1) instead of its result, if that saves products, of which there
+/// are as many fewer as there are fewer pixels: the transitions of a DenseNet.
 void average_inputs(Graph& graph);
 
 /// Replaces a ConvTranspose with weights of known shape by a Conv over the input's grid, which computes a channel for

@@ -10,8 +10,7 @@ extern const unsigned char onnx2halide_digits_weights[];
 
 /* The kernels. The first argument is the session; the result is 0 or Halide's error. */
 int conv1_relu1_kernel(void* session, halide_buffer_t* image, halide_buffer_t* norm1_weights_packed, halide_buffer_t* norm1_offset, halide_buffer_t* relu1);
-int conv2_relu2_kernel(void* session, halide_buffer_t* relu1, halide_buffer_t* conv2_W_packed, halide_buffer_t* conv2_B, halide_buffer_t* relu2);
-int pool_MaxPool_kernel(void* session, halide_buffer_t* relu2, halide_buffer_t* pool);
+int pool_MaxPool_kernel(void* session, halide_buffer_t* relu1, halide_buffer_t* conv2_W_packed, halide_buffer_t* conv2_B, halide_buffer_t* pool);
 int pool_row_major_Relayout_kernel(void* session, halide_buffer_t* pool, halide_buffer_t* pool_row_major);
 int dense_PackedMatMul_kernel(void* session, halide_buffer_t* flat, halide_buffer_t* dense_W_packed, halide_buffer_t* dense_B, halide_buffer_t* dense);
 int probabilities_Softmax_kernel(void* session, halide_buffer_t* dense, halide_buffer_t* probabilities);
@@ -29,7 +28,6 @@ enum {
     tensor_relu1,
     tensor_conv2_W_packed,
     tensor_conv2_B,
-    tensor_relu2,
     tensor_pool,
     tensor_pool_row_major,
     tensor_flat,
@@ -67,11 +65,10 @@ static int place(onnx2halide_session* session) {
     TENSOR(image, NULL, float, 32, EXTENTS(8, 8, 1, 1));
     TENSOR(norm1_weights_packed, session->weights + 0, float, 32, EXTENTS(16, 1, 3, 3, 1));
     TENSOR(norm1_offset, session->weights + 576, float, 32, EXTENTS(16));
-    TENSOR(relu1, session->arena + 8192, float, 32, EXTENTS(16, 8, 8, 1));
+    TENSOR(relu1, session->arena + 0, float, 32, EXTENTS(16, 8, 8, 1));
     TENSOR(conv2_W_packed, session->weights + 640, float, 32, EXTENTS(16, 16, 6, 6, 2));
     TENSOR(conv2_B, session->weights + 74368, float, 32, EXTENTS(32));
-    TENSOR(relu2, session->arena + 0, float, 32, EXTENTS(32, 8, 8, 1));
-    TENSOR(pool, session->arena + 8192, float, 32, EXTENTS(32, 4, 4, 1));
+    TENSOR(pool, session->arena + 4096, float, 32, EXTENTS(32, 4, 4, 1));
     TENSOR(pool_row_major, session->arena + 0, float, 32, EXTENTS(4, 4, 32, 1));
     TENSOR(flat, session->arena + 0, float, 32, EXTENTS(512, 1));
     TENSOR(dense_W_packed, session->weights + 74496, float, 32, EXTENTS(16, 512, 1));
@@ -91,10 +88,8 @@ static void bind(onnx2halide_session* session) {
 static int steps(onnx2halide_session* session) {
     /* PackedConv conv1, Relu relu1 */
     STEP(conv1_relu1, T(image), T(norm1_weights_packed), T(norm1_offset), T(relu1));
-    /* WinogradConv conv2, Relu relu2 */
-    STEP(conv2_relu2, T(relu1), T(conv2_W_packed), T(conv2_B), T(relu2));
-    /* MaxPool pool */
-    STEP(pool_MaxPool, T(relu2), T(pool));
+    /* WinogradConv conv2, Relu relu2, MaxPool pool */
+    STEP(pool_MaxPool, T(relu1), T(conv2_W_packed), T(conv2_B), T(pool));
     /* Relayout pool_row_major */
     STEP(pool_row_major_Relayout, T(pool), T(pool_row_major));
     /* PackedMatMul dense */
@@ -110,7 +105,7 @@ static const onnx2halide_model description = {
     .input_count = 1,
     .output_count = 1,
     .tensor_count = TENSORS,
-    .dim_count = 42,
+    .dim_count = 38,
     .open_count = 0,
     .symbol_count = 0,
     .heap_count = 0,
@@ -120,7 +115,7 @@ static const onnx2halide_model description = {
     .strings = NULL,
     .string_count = 0,
     .has_boxes = 0,
-    .arena_bytes = 12288,
+    .arena_bytes = 6144,
     .scratch_bytes = DIGITS_SCRATCH_SIZE,
     .weights = onnx2halide_digits_weights,
     .weight_bytes = 107328,

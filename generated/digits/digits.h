@@ -130,7 +130,7 @@ typedef struct onnx2halide_options {
 enum { DIGITS_INPUTS = 1, DIGITS_OUTPUTS = 1 };
 
 /* Bytes of a session's arena with one thread: its tensors, and the scratch memory of its kernels. */
-#define DIGITS_ARENA_SIZE 12288 /* scratch memory is not known before `onnx2halide build` */
+#define DIGITS_ARENA_SIZE 6144 /* scratch memory is not known before `onnx2halide build` */
 /* Bytes that each further thread adds. */
 #define DIGITS_SCRATCH_SIZE 0 /* scratch memory is not known before `onnx2halide build` */
 

@@ -71,8 +71,8 @@ private:
 };
 HALIDE_REGISTER_GENERATOR(conv1_relu1, conv1_relu1)
 
-// conv2, relu2: float32 1x32x8x8   592 kFLOP
-class conv2_relu2 : public Halide::Generator<conv2_relu2> {
+// conv2, relu2, pool: float32 1x32x4x4   594 kFLOP
+class pool_MaxPool : public Halide::Generator<pool_MaxPool> {
 public:
     GeneratorParam<int> vectors{"vectors", 2};
     GeneratorParam<int> tiles{"tiles", 4};
@@ -80,13 +80,13 @@ public:
     Input<Buffer<float, 4>> relu1{"relu1"};  // 16, 8, 8, 1
     Input<Buffer<float, 5>> conv2_W_packed{"conv2_W_packed"};  // 16, 16, 6, 6, 2
     Input<Buffer<float, 1>> conv2_B{"conv2_B"};  // 32
-    Output<Buffer<float, 4>> relu2{"relu2"};  // 32, 8, 8, 1
+    Output<Buffer<float, 4>> pool{"pool"};  // 32, 4, 4, 1
 
     void generate() {
         onnx::dense(relu1, {16, 8, 8, 1});
         onnx::dense(conv2_W_packed, {16, 16, 6, 6, 2});
         onnx::dense(conv2_B, {32});
-        onnx::dense(relu2, {32, 8, 8, 1});
+        onnx::dense(pool, {32, 4, 4, 1});
 
         // Node 3  conv2 = WinogradConv(relu1, conv2_W_packed, conv2_B)   kernel 3x3, pads 1, places 6
         conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, 0.0f, {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
@@ -105,6 +105,9 @@ public:
 
         // Node 4  relu2 = Relu(conv2)
         relu2(c, x, y, n) = onnx::relu(conv2(c, x, y, n));
+
+        // Node 5  pool = MaxPool(relu2)   kernel 2x2, strides 2
+        pool(c, x, y, n) = (max(max(max(relu2(c, x * 2, y * 2, n), relu2(c, x * 2 + 1, y * 2, n)), relu2(c, x * 2, y * 2 + 1, n)), relu2(c, x * 2 + 1, y * 2 + 1, n)));
     }
 
     void schedule() {
@@ -112,28 +115,29 @@ public:
             onnx::estimate(relu1, {16, 8, 8, 1});
             onnx::estimate(conv2_W_packed, {16, 16, 6, 6, 2});
             onnx::estimate(conv2_B, {32});
-            onnx::estimate(relu2, {32, 8, 8, 1});
+            onnx::estimate(pool, {32, 4, 4, 1});
             return;
         }
         const int lanes = natural_vector_size<float>();
+        // The windows of a tile's outputs are pooled at once: the outputs themselves are not stored.
         // Tiles of channels are the outermost loop, so that weights are read only once.
         // The last tiles end the loop earlier: a copy of it for the others is no faster.
-        relu2.split(c, co, c, lanes * std::min<int>(vectors, 4), TailStrategy::ShiftInwards)
+        pool.split(c, co, c, lanes * std::min<int>(vectors, 4), TailStrategy::ShiftInwards)
             .split(c, vector, c, lanes)
-            .split(x, xo, x, 4, TailStrategy::GuardWithIf)
-            .split(y, yo, y, 4, TailStrategy::GuardWithIf)
+            .split(x, xo, x, 2, TailStrategy::GuardWithIf)
+            .split(y, yo, y, 2, TailStrategy::GuardWithIf)
             .partition(yo, Partition::Never)
             .reorder(c, x, y, vector, xo, yo, co, n)
             .vectorize(c)
             .unroll(x)
             .parallel(co);
-        conv2_tile.compute_at(relu2, vector)
+        conv2_tile.compute_at(pool, vector)
             .bound_extent(t, 1)
             .reorder(c, x, y, t)
             .vectorize(c, lanes)
             .unroll(x)
             .unroll(y);
-        conv2_rows.compute_at(relu2, vector)
+        conv2_rows.compute_at(pool, vector)
             .bound_extent(t, 1)
             .reorder(x, j, c, t)
             .vectorize(c, lanes)
@@ -141,7 +145,7 @@ public:
             .unroll(j);
 
         // One matrix product for each of 6 x 6 places: 8 sums, 2 weights and 1 input fit in 16 registers.
-        conv2_product.compute_at(relu2, co)
+        conv2_product.compute_at(pool, co)
             .align_extent(t, tiles)
             .split(t, to, t, tiles, TailStrategy::RoundUp)
             .reorder(c, t, to, i, j)
@@ -159,7 +163,7 @@ public:
             .unroll(ci, 4);
 
         // The last tiles end the loop earlier: a copy of it for the others is no faster.
-        conv2_tiles.compute_at(relu2, n)
+        conv2_tiles.compute_at(pool, n)
             .reorder(i, j, c, t)
             .vectorize(c, lanes, TailStrategy::ShiftInwards)
             .unroll(i)
@@ -184,50 +188,7 @@ private:
     Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, j{"j"}, i{"i"}, t{"t"}, vector{"vector"}, co{"co"}, xo{"xo"}, yo{"yo"}, to{"to"};
     RVar ci{"ci"};
     RDom k;
-    Func conv2_input{"conv2_input"}, conv2_across{"conv2_across"}, conv2_tiles{"conv2_tiles"}, conv2_sum{"conv2_sum"}, conv2_product{"conv2_product"}, conv2_rows{"conv2_rows"}, conv2_tile{"conv2_tile"}, conv2{"conv2"};
-};
-HALIDE_REGISTER_GENERATOR(conv2_relu2, conv2_relu2)
-
-// pool: float32 1x32x4x4   2 kFLOP
-class pool_MaxPool : public Halide::Generator<pool_MaxPool> {
-public:
-    Input<Buffer<float, 4>> relu2{"relu2"};  // 32, 8, 8, 1
-    Output<Buffer<float, 4>> pool{"pool"};  // 32, 4, 4, 1
-
-    void generate() {
-        onnx::dense(relu2, {32, 8, 8, 1});
-        onnx::dense(pool, {32, 4, 4, 1});
-
-        // Node 5  pool = MaxPool(relu2)   kernel 2x2, strides 2
-        k = RDom(0, 2, 0, 2);
-        kx = k.x, ky = k.y;
-        pool_of_taps(c, x, y, n) = relu2(c, x * 2, y * 2, n);
-        pool_of_taps(c, x, y, n) = max(pool_of_taps(c, x, y, n), relu2(c, x * 2 + kx, y * 2 + ky, n));
-        pool(c, x, y, n) = pool_of_taps(c, x, y, n);
-    }
-
-    void schedule() {
-        if (using_autoscheduler()) {
-            onnx::estimate(relu2, {32, 8, 8, 1});
-            onnx::estimate(pool, {32, 4, 4, 1});
-            return;
-        }
-        const int lanes = natural_vector_size<float>();
-        pool.split(c, co, c, lanes, TailStrategy::ShiftInwards)
-            .vectorize(c, lanes);
-        pool_of_taps.compute_at(pool, co)
-            .vectorize(c, lanes);
-        pool_of_taps.update().reorder(c, kx, ky)
-            .vectorize(c, lanes)
-            .unroll(kx)
-            .unroll(ky);
-    }
-
-private:
-    Var n{"n"}, c{"c"}, y{"y"}, x{"x"}, co{"co"};
-    RVar kx{"kx"}, ky{"ky"};
-    RDom k;
-    Func pool_of_taps{"pool_of_taps"};
+    Func conv2_input{"conv2_input"}, conv2_across{"conv2_across"}, conv2_tiles{"conv2_tiles"}, conv2_sum{"conv2_sum"}, conv2_product{"conv2_product"}, conv2_rows{"conv2_rows"}, conv2_tile{"conv2_tile"}, conv2{"conv2"}, relu2{"relu2"};
 };
 HALIDE_REGISTER_GENERATOR(pool_MaxPool, pool_MaxPool)
 

@@ -14,9 +14,9 @@ namespace onnx2halide {
 struct ComputedInput {
     int64_t channels;  // of a task
     int64_t rows;
-    int64_t
-        copied_elements;  // of what the convolution reads for each row, which a task copies before; 0 if it does not
-    double row_cycles;    // to compute one row of these channels
+    // Of what the convolution reads for each row, which a task copies before; 0 if it does not.
+    int64_t copied_elements;
+    double row_cycles;  // to compute one row of these channels
 };
 
 /// A result that is computed so. A task is a strip of rows of some channels.

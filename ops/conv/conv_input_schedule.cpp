@@ -76,7 +76,8 @@ void schedule_computed_input(KernelSource& source, const DirectConv& conv, const
 
 void schedule_copy_of_task(KernelSource& source, const DirectConv& conv, const InputPlace& place) {
     if (conv.input.vars.empty()) return;
-    const std::string rows = rows_under(fmt::format("({})", place.rows), conv.loops.row_stride, conv.loops.halo_rows);
+    const std::string rows =
+        rows_under(fmt::format("({})", place.rows_of_task), conv.loops.row_stride, conv.loops.halo_rows);
     source.schedule("// A padded copy of what a task reads, from which taps are read without conditions.");
     source.schedule(conv.input.func, {compute_at(place.reader, place.task), conv.vectorised_input(source),
                                       bound_storage(conv.output.vars.at(2), rows)});

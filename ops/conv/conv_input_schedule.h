@@ -9,9 +9,10 @@ namespace onnx2halide {
 /// Where another node of the kernel computes its input.
 struct InputPlace {
     std::string reader, task, row;  // its Func, and its loops over tasks and over the rows of one
-    std::string rows;               // the most input rows that a task reads, as C++ text
+    std::string rows_of_task;       // the most input rows that a task reads, as C++ text
     int64_t stored_rows;            // of these at a time
 };
+
 /// The rows of strips as C++ text, for a split that guards the last one: `onnx::rows_of_strip(112, 14, rows, threads,
 /// 3)`
 std::string rows_of_strip(KernelSource& source, const ImageOfTasks& image, const std::string& most_rows);

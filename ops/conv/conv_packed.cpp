@@ -310,6 +310,7 @@ std::optional<ConvLoops> PackedConv::loops_computing(const ComputedInput& input,
     if (!reads_each_channel || !is_plain_image(in(0)) || !is_plain_image(out(0))) return {};
     ConvLoops loops = loops_of_sums();
     const WindowAxis rows = window()[0];
+    if (rows.span() < rows.stride) return {};  // it would compute rows that nothing reads
     loops.has_edges = has_input_func(target);
     loops.halo_rows = std::max<int64_t>(0, rows.span() - rows.stride);
     loops.input_pixel_bytes = loops.column_stride * input.channels * info(loops.element).bytes;

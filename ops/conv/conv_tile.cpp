@@ -266,8 +266,9 @@ double tile_row_cycles(const ConvLoops& loops, const ConvTile& tile) {
     return static_cast<double>(tile.cycles * ceil_div(loops.width, tile.pixels));
 }
 
-bool has_whole_windows(const ConvLoops& loops, const ConvTile& tile) {
-    return tile.pixels % loops.pooled.columns == 0 && tile.tile_rows == loops.pooled.rows;
+bool has_whole_windows(const ConvLoops& loops, const ConvTile& tile, const Target& target) {
+    if (loops.pooled.is_pixel()) return true;
+    return tile.pixels % loops.pooled.columns == 0 && tile.tile_rows == loops.pooled.rows && fits(loops, tile, target);
 }
 
 }  // namespace onnx2halide

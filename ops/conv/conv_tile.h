@@ -85,7 +85,7 @@ double conv_cycles(const ConvLoops& loops, const Target& target);
 double tile_row_cycles(const ConvLoops& loops, const ConvTile& tile);
 
 /// Whether registers hold a tile of whole windows.
-bool has_whole_windows(const ConvLoops& loops, const ConvTile& tile);
+bool has_whole_windows(const ConvLoops& loops, const ConvTile& tile, const Target& target);
 
 /// The input rows under so many output rows, as text: `rows * 2 + 1`
 std::string rows_under(const std::string& rows, int64_t row_stride, int64_t halo_rows);

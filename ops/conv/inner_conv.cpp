@@ -27,13 +27,14 @@ int64_t channels_of_task(const ConvLoops& loops, const ConvTile& tile) {
 
 std::optional<InnerConv> InnerConv::of(const Node& anchor, const Target& target, const PooledWindow& pooled) {
     InnerConv inner;
+    inner.node_ = &anchor;
     inner.generator_ = make_generator(anchor);
     inner.conv_ = dynamic_cast<const PackedConv*>(inner.generator_.get());
     auto loops = inner.conv_ ? inner.conv_->loops_as_input(target) : std::nullopt;
     if (!loops) return {};
     loops->pooled = pooled;
     const ConvTile tile = choose_conv_tile(*loops, target);
-    if (!has_whole_windows(*loops, tile)) return {};
+    if (!has_whole_windows(*loops, tile, target)) return {};
     inner.loops_ = *loops;
     const int64_t channels = channels_of_task(*loops, tile), copied = loops->input_row_elements,
                   tiles = ceil_div(channels, int64_t{tile.lanes} * tile.vectors);
@@ -49,6 +50,16 @@ std::optional<InnerConv> InnerConv::in(const KernelSource& source, const Node& r
         if (auto inner = of(*value->producer, source.target(), pooled)) return inner;
     }
     return {};
+}
+
+bool InnerConv::fills_vectors(const Target& target) const {
+    return loops_.channels % choose_conv_tile(loops_, target).lanes == 0;
+}
+
+bool InnerConv::has_all_inputs(const KernelSource& source) const {
+    const std::vector<Value*>& own = node_->inputs;
+    return std::ranges::all_of(source.inputs(),
+                               [&](const Value* input) { return std::ranges::find(own, input) != own.end(); });
 }
 
 bool InnerConv::gains(const ImageOfTasks& image, double reader_cycles, const Target& target) const {

@@ -22,12 +22,17 @@ public:
 
     const ComputedInput& as_input() const { return input_; }
     bool is_pooled() const { return !loops_.pooled.is_pixel(); }
+    /// Whether its channels fill whole vectors.
+    bool fills_vectors(const Target& target) const;
+    /// Whether a kernel has no inputs but the convolution's.
+    bool has_all_inputs(const KernelSource& source) const;
     /// Whether one kernel is faster than two, of which the reader's takes so many cycles for an image.
     bool gains(const ImageOfTasks& image, double reader_cycles, const Target& target) const;
     /// What its schedule works on. Its results, after its epilogue, are the elements of `result`.
     std::shared_ptr<const DirectConv> direct(KernelSource& source, const Value* result) const;
 
 private:
+    const Node* node_ = nullptr;
     std::shared_ptr<const NodeGenerator> generator_;
     const PackedConv* conv_;
     ConvLoops loops_;

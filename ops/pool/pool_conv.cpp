@@ -58,6 +58,8 @@ ImageOfTasks WindowPool::image_of_tasks(const ComputedInput& input, const Target
 
 bool WindowPool::can_compute_input(const Node& anchor, const Target& target) const {
     if (node_.has_output(1) || !is_plain_image(in(0)) || !is_plain_image(out(0))) return false;
+    const WindowAxis rows = window()[0];
+    if (rows.span() < rows.stride) return false;  // it would compute rows that nothing reads
     const auto generator = make_generator(anchor);
     if (const auto* winograd = dynamic_cast<const WinogradConv*>(generator.get())) {
         const auto windows = adjacent_windows();
@@ -84,7 +86,7 @@ std::optional<PooledWindow> WindowPool::adjacent_windows() const {
 std::optional<InnerConv>
 WindowPool::faster_conv(const std::function<std::optional<InnerConv>(const PooledWindow& pooled)>& find,
                         const Target& target) const {
-    const auto stored = find({});
+    const auto stored = find({});  // whatever can be pooled in registers can be stored
     const auto windows = adjacent_windows();
     const auto pooled = windows ? find(*windows) : std::nullopt;
     if (!pooled) return stored;
@@ -98,10 +100,13 @@ WindowPool::faster_conv(const std::function<std::optional<InnerConv>(const Poole
 }
 
 std::optional<InnerConv> WindowPool::inner_conv(const KernelSource& source) const {
-    // An expensive epilogue needs the registers for itself.
+    // An expensive epilogue needs the registers for itself, and only the convolution's own operands have elements for
+    // the lanes past the last channel. Results that are stored instead take about as long as in a kernel of their own.
     const bool is_expensive = has_expensive_nodes(source);
-    const auto find = [&](const PooledWindow& pooled) {
-        return is_expensive && !pooled.is_pixel() ? std::nullopt : InnerConv::in(source, node_, pooled);
+    const auto find = [&](const PooledWindow& pooled) -> std::optional<InnerConv> {
+        if (pooled.is_pixel()) return InnerConv::in(source, node_);
+        const auto conv = is_expensive ? std::nullopt : InnerConv::in(source, node_, pooled);
+        return conv && (conv->fills_vectors(source.target()) || conv->has_all_inputs(source)) ? conv : std::nullopt;
     };
     return faster_conv(find, source.target());
 }

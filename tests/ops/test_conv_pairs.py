@@ -33,6 +33,7 @@ class Pair:
     pool: str = ""
     pool_attributes: dict = field(default_factory=dict)
     algorithm: str = "direct"
+    is_apart: bool = False  # whether each has a kernel of its own
 
     def model(self) -> onnx.ModelProto:
         rng = np.random.default_rng(0)
@@ -41,6 +42,7 @@ class Pair:
             "b": rng.normal(size=self.channels),
             "v": rng.normal(size=(self.channels, 1, self.kernel, self.kernel)) / self.kernel,
             "a": rng.normal(size=self.channels),
+            "slopes": rng.normal(size=(self.channels, 1, 1)),
         }
         pads, first_pads = self.pads or (self.kernel // 2 * self.dilation,) * 4, self.first_pads or (self.first // 2,) * 4
         nodes = [helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=first_pads, strides=[self.first_stride] * 2)]
@@ -70,7 +72,8 @@ class Pair:
                 helper.make_node("Sigmoid", [value], [result + "_sigmoid"]),
                 helper.make_node("Mul", [value, result + "_sigmoid"], [result]),
             ]
-        return [helper.make_node(self.activation, [value], [result])] if self.activation else []
+        slopes = ["slopes"] if self.activation == "PRelu" else []
+        return [helper.make_node(self.activation, [value, *slopes], [result])] if self.activation else []
 
 
 CASES = [
@@ -109,6 +112,8 @@ CASES = [
     Pair(2, 16, (150, 290), stride=2, pool="AveragePool", residual=True),
     Pair(3, 88, (150, 140), stride=2, pool="MaxPool"),
     Pair(2, 16, (150, 290), stride=2, pool="LpPool", activation=""),
+    Pair(16, 16, (112, 112), kernel=1, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", is_apart=True),  # rows that nothing reads
+    Pair(16, 16, (112, 112), kernel=2, stride=3, pads=(0, 0, 0, 0), is_apart=True),
     # Adjacent windows, which are pooled in registers.
     Pair(1, 20, (200, 181), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool"),
     Pair(3, 64, (131, 150), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="AveragePool", activation=""),
@@ -116,6 +121,8 @@ CASES = [
     Pair(3, 88, (150, 140), first=5, first_stride=2, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", activation="LeakyRelu"),
     Pair(2, 40, (150, 290), kernel=2, stride=2, pads=(0, 0, 0, 0), pool="LpPool", residual=True),
     Pair(2, 16, (150, 290), first=3, kernel=6, stride=6, pads=(0, 0, 0, 0), pool="MaxPool"),  # too large for registers
+    Pair(1, 20, (200, 181), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", activation="PRelu"),  # for lanes past the last channel, too
+    Pair(1, 31, (200, 181), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", residual=True),
     Pair(1, 32, (200, 180), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", activation="SiLU"),
     # Windows of the outputs of Winograd's tiles.
     Pair(16, 32, (62, 59), first=3, kernel=2, stride=2, pads=(0, 0, 0, 0), pool="MaxPool", algorithm="winograd"),
@@ -137,7 +144,7 @@ def test_conv_pairs(tmp_path, case, target):
     if target != "host":
         kernels = [[node.split(" ")[0] for node in step["nodes"]] for step in compiled.manifest["steps"]]
         conv = "PackedConv" if case.algorithm == "direct" else "WinogradConv"
-        assert any(nodes.count(conv) + nodes.count(case.pool) == 2 for nodes in kernels), kernels
+        assert any(nodes.count(conv) + nodes.count(case.pool) == 2 for nodes in kernels) != case.is_apart, kernels
     for threads in (1, 2, 5, 16):
         found = difference(Model(compiled.library, threads).run_by_name(inputs)["y"], expected)
         assert not found.exceeds(default_tolerance(expected.dtype), default_floor(expected.dtype, inputs.values())), found.text()

@@ -40,6 +40,33 @@ TEST_CASE("the input of a convolution of single pixels is averaged instead of it
     CHECK(averaged(network("", halved, "1,1", "y", "h,w")) == "float32[2,64,(h / 2),(w / 2)] AveragePool");
 }
 
+TEST_CASE("the input of several such convolutions is averaged before the first") {
+    const auto graph = parse_graph(R"(
+        x = input float32[2,64,28,28]
+        w = constant float32[64,64,1,1]
+        a = Conv(x, w)
+        b = Conv(a, w)
+        y = GlobalAveragePool(b)
+        output y)");
+    average_inputs(*graph);
+    CHECK(graph_text(*graph) == "y_2_2 = GlobalAveragePool(x)\na = Conv(y_2_2, w)\nb = Conv(a, w)\noutput b\n");
+}
+
+TEST_CASE("averages of many overlapping pixels take longer than few channels' products") {
+    const auto is_left = [](int channels) {
+        return is_left_alone(fmt::format(R"(
+            x = input float32[2,64,29,29]
+            w = constant float32[{},64,1,1]
+            c = Conv(x, w)
+            y = AveragePool(c) kernel_shape=7,7 strides=2,2
+            output y)",
+                                         channels),
+                             average_inputs);
+    };
+    CHECK(is_left(16));
+    CHECK(!is_left(17));
+}
+
 TEST_CASE("an average is left alone where it is needed, or would differ") {
     const auto is_left = [](const std::string& text) { return is_left_alone(text, average_inputs); };
     CHECK(is_left(network("", halved, "1,1", "y, c")));
