@@ -1,5 +1,7 @@
 #include "ops/conv/conv_walk.h"
 
+#include <utility>
+
 #include <catch2/catch.hpp>
 
 namespace onnx2halide {
@@ -48,6 +50,28 @@ TEST_CASE("if loads are slow, a wider tile is chosen over one of many pixels and
 
     CHECK(Target::parse("x86-64-linux-avx512_skylake").loads == 2);
     CHECK(Target::parse("arm-64-linux").loads == 2);
+}
+
+TEST_CASE("a tile that is pooled has whole windows, if registers hold them") {
+    const Target target = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
+    ConvLoops loops = rows_of_13();
+    loops.width = 60, loops.open_height = true;
+    const auto tile_of = [&](int64_t columns, int64_t rows) {
+        loops.pooled = {columns, rows};
+        return choose_conv_tile(loops, target);
+    };
+    for (const auto& [columns, rows] : {std::pair{2, 2}, {3, 3}, {1, 4}, {5, 1}}) {
+        const ConvTile tile = tile_of(columns, rows);
+        CHECK(has_whole_windows(loops, tile, target));
+        CHECK(tile.pixels % columns == 0);
+        CHECK(tile.tile_rows == rows);
+        CHECK(tile.sums() < target.vector_registers);
+    }
+    for (const auto& [columns, rows] : {std::pair{4, 4}, {1, 150}, {20, 1}}) {
+        const ConvTile tile = tile_of(columns, rows);
+        CHECK(!has_whole_windows(loops, tile, target));
+    }
+    CHECK(tile_of(1, 1).tile_rows == 1);
 }
 
 TEST_CASE("tiles of several vectors extend past the last channel as far as there are weights") {
