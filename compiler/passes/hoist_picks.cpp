@@ -1,7 +1,5 @@
 #include <algorithm>
-#include <map>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "compiler/infer/add_node.h"
@@ -26,7 +24,7 @@ struct Pick {
     size_t axis;
     Numbers positions;
 
-    auto operator<=>(const Pick&) const = default;
+    bool operator==(const Pick&) const = default;
 };
 
 /// The attribute `axis`, which counts from the end if it is negative.
@@ -48,10 +46,12 @@ std::optional<Pick> pick_of(const Node& node) {
         if (!position.constant()) return {};
         pick.positions.push_back(*position.constant());
     }
-    // A single position is never more than there are.
     const auto count = static_cast<int64_t>(pick.positions.size());
-    const int64_t extent = data.shape[pick.axis].constant().value_or(least_share);
-    return count > 0 && least_share * count <= extent ? std::optional(pick) : std::nullopt;
+    const auto extent = data.shape[pick.axis].constant();
+    // Of an open axis, a single position is never more than there are.
+    if (!extent) return count == 1 ? std::optional(pick) : std::nullopt;
+    for (int64_t& position : pick.positions) position += position < 0 ? *extent : 0;
+    return count > 0 && least_share * count <= *extent ? std::optional(pick) : std::nullopt;
 }
 
 /// An axis of a view's input that is this axis of its result: as long, and after as many elements.
@@ -66,16 +66,20 @@ std::optional<size_t> viewed_axis(const TensorType& input, const TensorType& res
     return {};
 }
 
-/// Operands that broadcast to the result, the first axis of operand i being the result's axis first_axis(i).
+/// Operands that broadcast to the result, the first axis of operand i being the result's axis first_axis(i). nullopt if
+/// only a run tells whether one is broadcast along the axis, or checks that it has as many positions.
 template <typename FirstAxis>
-OperandAxes broadcast_axes(const Node& node, size_t axis, const FirstAxis& first_axis) {
+std::optional<OperandAxes> broadcast_axes(const Node& node, size_t axis, const FirstAxis& first_axis) {
+    const Dim& extent = node.outputs[0]->checked_type().shape[axis];
     OperandAxes axes;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
         axes.emplace_back();
         if (!node.inputs[i]) continue;
         const std::vector<Dim>& own = node.inputs[i]->checked_type().shape;
         const size_t first = first_axis(i);
-        if (axis >= first && axis - first < own.size() && !own[axis - first].is(1)) axes.back() = axis - first;
+        if (axis < first || axis - first >= own.size() || own[axis - first].is(1)) continue;
+        if (!(own[axis - first] == extent)) return {};
+        axes.back() = axis - first;
     }
     return axes;
 }
@@ -92,17 +96,19 @@ std::optional<OperandAxes> axes_of_product(const Node& node, size_t axis) {
 std::optional<OperandAxes> axes_of_gemm(const Node& node, size_t axis) {
     if (axis != 0 || node.integer("transA", 0) != 0) return {};
     OperandAxes axes = {0, {}};
-    if (node.inputs.size() > 2) {
-        const bool has_rows = node.inputs[2] && node.inputs[2]->checked_type().rank() == 2 &&
-                              !node.inputs[2]->checked_type().shape[0].is(1);
-        axes.push_back(has_rows ? std::optional<size_t>(0) : std::nullopt);
-    }
+    if (!node.has_input(2)) return axes;
+    const std::vector<Dim>& addend = node.inputs[2]->checked_type().shape;
+    axes.emplace_back();
+    if (addend.size() < 2 || addend[0].is(1)) return axes;
+    if (!(addend[0] == node.outputs[0]->checked_type().shape[0])) return {};
+    axes.back() = 0;
     return axes;
 }
 
 /// The operands' axes if the result is picked along an axis; nullopt if the node needs more than what is picked.
 std::optional<OperandAxes> operand_axes(const Node& node, size_t axis) {
     if (std::ranges::count_if(node.outputs, [](const Value* output) { return output != nullptr; }) != 1) return {};
+    if (draws_random_numbers(node)) return {};
     const TensorType& result = node.outputs[0]->checked_type();
     const auto generator = make_generator(node);
     if (generator->is_pointwise() && !generator->depends_on_index() && !generator->has_own_axis())
@@ -145,35 +151,46 @@ public:
 
     void hoist() {
         for (Node* node : graph_.snapshot()) {
-            if (const auto pick = pick_of(*node)) {
-                if (can_move(*node, *pick)) add_view(*node, picked_value(node->inputs[0], *pick));
-            }
+            const auto pick = pick_of(*node);
+            if (pick && movable_axes(*node, *pick)) add_view(*node, picked_value(node->inputs[0], *pick));
         }
+        // What another pick has left may have no other readers now.
         for (bool has_moved = true; has_moved;) {
             has_moved = false;
-            for (const auto& [key, picked] : std::map(picks_)) has_moved |= move(key, picked);
+            for (size_t i = 0; i < gathers_.size(); ++i) {
+                if (!move(*gathers_[i])) continue;
+                has_moved = true;
+                gathers_.erase(gathers_.begin() + static_cast<std::ptrdiff_t>(i--));
+            }
         }
     }
 
 private:
     Graph& graph_;
-    std::map<std::pair<Value*, Pick>, Value*> picks_;  // results by what they are picked from
+    std::vector<Node*> gathers_;  // those that keep the axis, each right behind what it reads
 
-    /// The axes of the operands of the node that makes what is picked, if nothing else reads that. Rows are picked, not
-    /// their elements: a product is fused with what follows rather than with a Gather.
-    std::optional<OperandAxes> can_move(const Node& gather, const Pick& pick) const {
-        const Node* node = sole_producer(graph_, gather.inputs[0]);
-        const bool are_rows = pick.axis + 1 < gather.inputs[0]->checked_type().rank();
-        return node && are_rows ? operand_axes(*node, pick.axis) : std::nullopt;
+    /// The axes of the operands of the node that makes what a Gather picks, if nothing else reads that. Rows are
+    /// picked, not their elements: a product is fused with what follows rather than with a Gather.
+    std::optional<OperandAxes> movable_axes(const Node& gather, const Pick& pick) const {
+        const Value* data = gather.inputs[0];
+        const Node* node = sole_producer(graph_, data);
+        if (!node || pick.axis + 1 == data->checked_type().rank()) return {};
+        const auto axes = operand_axes(*node, pick.axis);
+        for (size_t i = 0; axes && i < axes->size(); ++i) {
+            if ((*axes)[i] && *(*axes)[i] + 1 == node->inputs[i]->checked_type().rank()) return {};
+        }
+        return axes;
     }
 
-    /// A Gather that keeps the axis, shared by all that read the same.
+    /// What a Gather that keeps the axis picks; nodes that read the same share one.
     Value* picked_value(Value* data, const Pick& pick) {
-        Value*& picked = picks_[{data, pick}];
-        if (picked) return picked;
+        for (const Node* gather : gathers_) {
+            if (gather->inputs[0] == data && pick_of(*gather) == pick) return gather->outputs[0];
+        }
         Value* positions = add_numbers(graph_, pick.positions, data->name + "_positions");
         const NewNode gather{"Gather", 13, {data, positions}, {{"axis", static_cast<int64_t>(pick.axis)}}};
-        picked = add_node(graph_, gather, data->name + "_picked", graph_.after(data->producer));
+        Value* picked = add_node(graph_, gather, data->name + "_picked", graph_.after(data->producer));
+        gathers_.push_back(picked->producer);
         return picked;
     }
 
@@ -188,23 +205,22 @@ private:
     }
 
     /// Lets the node that makes what is picked compute only that. Returns false if that cannot be.
-    bool move(const std::pair<Value*, Pick>& key, Value* picked) {
-        const auto& [data, pick] = key;
-        Node* gather = picked->producer;
-        const auto axes = can_move(*gather, pick);
+    bool move(Node& gather) {
+        const auto pick = pick_of(gather);
+        const auto axes = pick ? movable_axes(gather, *pick) : std::nullopt;
         if (!axes) return false;
-        Node* node = data->producer;
+        Node* node = gather.inputs[0]->producer;
+        Value* picked = gather.outputs[0];
         NewNode moved{node->op_type, node->version, node->inputs, node->attributes, node->domain};
         for (size_t i = 0; i < axes->size(); ++i) {
-            if ((*axes)[i]) moved.inputs[i] = picked_value(moved.inputs[i], {*(*axes)[i], pick.positions});
+            if ((*axes)[i]) moved.inputs[i] = picked_value(moved.inputs[i], {*(*axes)[i], pick->positions});
         }
         if (dynamic_cast<const ReshapeNode*>(make_generator(*node).get()))
             moved = view(moved.inputs[0], picked->checked_type());
         Value* result = add_node(graph_, moved, node->name, node);
         result->producer->origin = node->label();
         graph_.replace_uses(picked, result);
-        picks_.erase(key);
-        graph_.remove(gather);
+        graph_.remove(&gather);
         graph_.remove(node);
         return true;
     }

@@ -114,15 +114,15 @@ std::optional<InnerConv> WindowPool::inner_conv(const KernelSource& source) cons
 std::shared_ptr<const WinogradConv> WindowPool::winograd_conv(const KernelSource& source) const {
     const auto windows = adjacent_windows();
     if (!windows) return nullptr;
-    const auto is_defined = [&](const Value* value) { return value && source.defined().contains(value); };
-    for (const Value* value = input(0); is_defined(value);) {
-        const Node& node = *value->producer;
+    // Behind the nodes of its epilogue, whose other operands may come from the same kernel.
+    std::vector<const Value*> values = {input(0)};
+    for (size_t i = 0; i < values.size(); ++i) {
+        if (!values[i] || !source.defined().contains(values[i])) continue;
+        const Node& node = *values[i]->producer;
         std::shared_ptr<const NodeGenerator> generator = make_generator(node);
         if (auto conv = std::dynamic_pointer_cast<const WinogradConv>(generator))
             return conv->can_be_pooled(*windows, source.target()) ? conv : nullptr;
-        const auto next = std::ranges::find_if(node.inputs, is_defined);
-        if (!generator->is_pointwise() || next == node.inputs.end()) break;
-        value = *next;
+        if (generator->is_pointwise()) values.insert(values.end(), node.inputs.begin(), node.inputs.end());
     }
     return nullptr;
 }

@@ -148,3 +148,26 @@ def test_conv_pairs(tmp_path, case, target):
     for threads in (1, 2, 5, 16):
         found = difference(Model(compiled.library, threads).run_by_name(inputs)["y"], expected)
         assert not found.exceeds(default_tolerance(expected.dtype), default_floor(expected.dtype, inputs.values())), found.text()
+
+
+@pytest.mark.parametrize("residual", ["Relu", "Transpose"])
+def test_residual_before_winograd(onnx2halide, tmp_path, residual):
+    """The other operand of a sum that is pooled may come from the same kernel."""
+    order = {"perm": [0, 1, 3, 2]} if residual == "Transpose" else {}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        helper.make_node(residual, ["u"], ["v"], **order),
+        helper.make_node("Add", ["v", "c"], ["a"]),
+        helper.make_node("MaxPool", ["a"], ["y"], kernel_shape=[2, 2], strides=[2, 2]),
+    ]
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in (("x", [1, 16, 24, 24]), ("u", [1, 32, 24, 24]), ("y", None))]
+    weights = np.random.default_rng(0).normal(size=(32, 16, 3, 3)).astype(np.float32)
+    graph = helper.make_graph(nodes, "sum", ports[:2], ports[2:], [numpy_helper.from_array(weights, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "total.onnx")
+    assert onnx2halide("total.onnx", "-o", "out", "--convolution", "winograd").returncode == 0
+    assert "pooled at once" in (tmp_path / "out" / "total_generators.cpp").read_text()
+    inputs = {name: np.random.default_rng(1).normal(size=shape).astype(np.float32) for name, shape in (("x", (1, 16, 24, 24)), ("u", (1, 32, 24, 24)))}
+    compiled = Compiled(tmp_path / "total.onnx", Options(convolution="winograd"))
+    found = difference(Model(compiled.library, 2).run_by_name(inputs)["y"], OnnxRuntime(model).run(inputs)["y"])
+    assert not found.exceeds(default_tolerance(np.dtype(np.float32)), default_floor(np.dtype(np.float32), inputs.values())), found.text()

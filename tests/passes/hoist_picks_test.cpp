@@ -84,6 +84,55 @@ output f_2
 )");
 }
 
+TEST_CASE("picks follow each other") {
+    CHECK(hoisted(R"(
+        x = input float32[4,8,6]
+        w = constant float32[6,5]
+        z = constant int64[] 0
+        a = MatMul(x, w)
+        b = Tanh(a)
+        g = Gather(b, z) axis=1
+        e = Softmax-13(g)
+        y = Gather(e, z) axis=0
+        output y)") == R"(x_picked = Gather(x, x_positions)
+x_picked_picked = Gather(x_picked, x_picked_positions)
+a_2_2 = MatMul(x_picked_picked, w)
+b_2_2 = Tanh(a_2_2)
+g_2_2 = View(b_2_2)
+e_2 = Softmax(g_2_2)
+y_2 = View(e_2)
+output y_2
+)");
+}
+
+TEST_CASE("a product's addend is picked with its rows") {
+    CHECK(hoisted(R"(
+        x = input float32[4,8]
+        w = constant float32[8,6]
+        c = input float32[4,6]
+        i = constant int64[1] 2
+        g = Gemm(x, w, c)
+        y = Gather(g, i)
+        output y)") == R"(c_picked = Gather(c, c_positions)
+x_picked = Gather(x, x_positions)
+g_2 = Gemm(x_picked, w, c_picked)
+output g_2
+)");
+}
+
+TEST_CASE("a pick stays behind nodes whose operands may be broadcast along its axis") {
+    const auto is_left_behind = [](const std::string& other, const std::string& node) {
+        return is_left(fmt::format("x = input float32[n,4,6]\nk = input {}\ni = constant int64[1] 3\nn = {}\n"
+                                   "y = Gather(n, i)\noutput y",
+                                   other, node));
+    };
+    CHECK(is_left_behind("float32[5,4,6]", "Add(x, k)"));
+    CHECK(is_left_behind("float32[m,4,6]", "Add(x, k)"));
+    CHECK(is_left_behind("float32[2,4,6]", "CastLike(x, k)"));
+    CHECK(is_left_behind("float32[5,4,6]", "Bernoulli(x) seed=1.0"));
+    CHECK(!is_left_behind("float32[1,4,6]", "Add(x, k)"));
+}
+
 TEST_CASE("a pick stays behind nodes that need what is not picked") {
     CHECK(is_left(first_of("float32[3,4,8]", "Softmax-13(x) axis=1")));
     CHECK(is_left(first_of("float32[3,4,8]", "Softmax-11(x) axis=1", 2)));
