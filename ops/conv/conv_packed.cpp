@@ -20,7 +20,7 @@ bool has_single_taps(const Window& window) {
 
 bool keeps_places(const Window& window) {
     return has_single_taps(window) && std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
-               return axis.stride == 1 && !axis.reaches_outside();
+               return axis.stride == 1 && axis.pad_begin.is(0) && axis.pad_end.is(0);
            });
 }
 

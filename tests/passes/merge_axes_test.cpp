@@ -60,6 +60,7 @@ TEST_CASE("images keep their rows if these fill tiles as well or are needed") {
     CHECK(shapes("13,13", "64,64,3,3", "pads=1,1,1,1") == "1x64x13x13 1x64x13x13");
     CHECK(shapes("25,25", "64,64,1,1", "strides=2,2") == "1x64x13x13 1x64x13x13");
     CHECK(shapes("13,13", "64,64,1,1", "pads=1,1,1,1") == "1x64x15x15 1x64x15x15");
+    CHECK(shapes("15,15", "64,64,1,1", "pads=-1,-1,-1,-1") == "1x64x13x13 1x64x13x13");  // it is cropped
     CHECK(shapes("13,13", "64,1,1,1", "group=64") == "1x64x13x13 1x64x13x13");
     CHECK(shapes("h,56", "1,64,1,1") == "[1, 1, h, 56] [1, 1, h, 56]");  // tiles of dot products have a known row
 }
