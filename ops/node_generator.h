@@ -197,6 +197,9 @@ public:
     /// are known only when it has run. Asked only if there is one.
     virtual HostCall host_call() const;
 
+    /// An axis in [0, rank) from one in [-rank, rank). Throws CompileError if it is out of range.
+    static size_t normalised_axis(int64_t axis, size_t rank);
+
 protected:
     const Node& node_;
 
@@ -237,9 +240,6 @@ protected:
 
     /// Checks that axes are in [-rank, rank); none for numbers.
     static std::vector<Check> axis_checks(const std::vector<Dim>& axes, size_t rank);
-
-    /// An axis in [0, rank) from one in [-rank, rank). Throws CompileError if it is out of range.
-    static size_t normalised_axis(int64_t axis, size_t rank);
 
 private:
     void check_single(size_t i, size_t elements) const;

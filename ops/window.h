@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,6 +18,10 @@ struct WindowAxis {
 
     /// Elements from the first tap to the last, inclusive.
     int64_t span() const { return (kernel - 1) * dilation + 1; }
+    /// Elements that the spans of two neighbouring windows share.
+    int64_t shared() const { return std::max<int64_t>(0, span() - stride); }
+    /// Whether there are elements between neighbouring windows.
+    bool leaves_gaps() const { return span() < stride; }
     /// Whether a tap may lie before or after the input's elements; true if that is not known.
     bool reaches_before() const;
     bool reaches_after() const;

@@ -7,23 +7,12 @@
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "ops/window.h"
+#include "ops/conv/conv_operands.h"
+#include "ops/conv/conv_packed.h"
 
 namespace onnx2halide {
 
 namespace {
-
-/// Whether a node is a Conv that computes each pixel from the one at its own place.
-bool is_pointwise_conv(const Node& node) {
-    if (!is_operator(node, "Conv")) return false;
-    const TensorType &input = node.inputs[0]->checked_type(), &weights = node.inputs.at(1)->checked_type();
-    std::vector<int64_t> kernel;
-    for (size_t axis = 2; axis < weights.rank(); ++axis) kernel.push_back(weights.shape[axis].constant().value_or(0));
-    const Window window = read_window(node, input.shape, kernel);
-    return std::all_of(window.begin(), window.end(), [](const WindowAxis& axis) {
-        return axis.kernel == 1 && axis.stride == 1 && axis.pad_begin.is(0) && axis.pad_end.is(0);
-    });
-}
 
 /// How many pixels a pool averages for one result, and how many there are for each result.
 struct Averages {
@@ -77,7 +66,8 @@ void average_inputs(Graph& graph) {
         // There may be several such convolutions, one after the other.
         while (of_pool && sole_producer(graph, pool->inputs[0])) {
             Node& before = *pool->inputs[0]->producer;
-            if (!is_pointwise_conv(before) || !saves_products(before, *of_pool)) break;
+            const bool is_pointwise = is_operator(before, "Conv") && keeps_places(window_of_conv(before));
+            if (!is_pointwise || !saves_products(before, *of_pool)) break;
             pool = average_input(graph, before, *pool);
         }
     }

@@ -27,11 +27,9 @@ struct Pick {
     bool operator==(const Pick&) const = default;
 };
 
-/// The attribute `axis`, which counts from the end if it is negative.
+/// The attribute `axis` of a node that has its first input's axes.
 size_t axis_attribute(const Node& node, int64_t otherwise) {
-    const auto rank = static_cast<int64_t>(node.inputs[0]->checked_type().rank());
-    const int64_t axis = node.integer("axis", otherwise);
-    return static_cast<size_t>(axis < 0 ? axis + rank : axis);
+    return NodeGenerator::normalised_axis(node.integer("axis", otherwise), node.inputs[0]->checked_type().rank());
 }
 
 /// The pick of a node, if it takes few floats of an axis at positions that are constants.
@@ -66,17 +64,16 @@ std::optional<size_t> viewed_axis(const TensorType& input, const TensorType& res
     return {};
 }
 
-/// Operands that broadcast to the result, the first axis of operand i being the result's axis first_axis(i). nullopt if
-/// only a run tells whether one is broadcast along the axis, or checks that it has as many positions.
-template <typename FirstAxis>
-std::optional<OperandAxes> broadcast_axes(const Node& node, size_t axis, const FirstAxis& first_axis) {
+/// Operands of a pointwise node. nullopt if only a run tells whether one is broadcast along the axis, or checks that it
+/// has as many positions.
+std::optional<OperandAxes> broadcast_axes(const Node& node, size_t axis, const NodeGenerator& generator) {
     const Dim& extent = node.outputs[0]->checked_type().shape[axis];
     OperandAxes axes;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
         axes.emplace_back();
         if (!node.inputs[i]) continue;
         const std::vector<Dim>& own = node.inputs[i]->checked_type().shape;
-        const size_t first = first_axis(i);
+        const size_t first = generator.first_axis(i);
         if (axis < first || axis - first >= own.size() || own[axis - first].is(1)) continue;
         if (!(own[axis - first] == extent)) return {};
         axes.back() = axis - first;
@@ -105,44 +102,41 @@ std::optional<OperandAxes> axes_of_gemm(const Node& node, size_t axis) {
     return axes;
 }
 
+/// Whether a node computes each row by itself, the positions along an axis being rows: a normalisation or a Softmax of
+/// other axes.
+bool computes_rows(const Node& node, size_t axis) {
+    if (is_operator(node, "LayerNormalization") || is_operator(node, "RMSNormalization"))
+        return axis < axis_attribute(node, -1);
+    if (node.op_type == "Standardise" && !node.domain.empty())
+        return std::ranges::count(node.integers("axes"), static_cast<int64_t>(axis)) == 0;
+    if (!is_operator(node, "Softmax")) return false;
+    // Before version 13, rows end with the last axis.
+    return node.version < 13 ? axis < axis_attribute(node, 1) : axis != axis_attribute(node, -1);
+}
+
+/// The axis of input 0 along which it is picked if the result is picked along an axis, for a node that needs all of its
+/// other inputs; nullopt if it needs more than what is picked.
+std::optional<size_t> axis_of_first(const Node& node, const NodeGenerator& generator, size_t axis) {
+    if (dynamic_cast<const ReshapeNode*>(&generator))
+        return viewed_axis(node.inputs[0]->checked_type(), node.outputs[0]->checked_type(), axis);
+    if (is_operator(node, "Transpose") && node.has("perm")) return static_cast<size_t>(node.integers("perm").at(axis));
+    return computes_rows(node, axis) ? std::optional(axis) : std::nullopt;
+}
+
 /// The operands' axes if the result is picked along an axis; nullopt if the node needs more than what is picked.
 std::optional<OperandAxes> operand_axes(const Node& node, size_t axis) {
     if (std::ranges::count_if(node.outputs, [](const Value* output) { return output != nullptr; }) != 1) return {};
     if (draws_random_numbers(node)) return {};
-    const TensorType& result = node.outputs[0]->checked_type();
     const auto generator = make_generator(node);
     if (generator->is_pointwise() && !generator->depends_on_index() && !generator->has_own_axis())
-        return broadcast_axes(node, axis, [&](size_t i) { return generator->first_axis(i); });
-    const auto only_first = [&](size_t of_operand) {
-        OperandAxes axes(node.inputs.size());
-        axes[0] = of_operand;
-        return axes;
-    };
-    if (dynamic_cast<const ReshapeNode*>(generator.get())) {
-        const auto of_input = viewed_axis(node.inputs[0]->checked_type(), result, axis);
-        return of_input ? std::optional(only_first(*of_input)) : std::nullopt;
-    }
+        return broadcast_axes(node, axis, *generator);
     if (is_operator(node, "MatMul")) return axes_of_product(node, axis);
     if (is_operator(node, "Gemm")) return axes_of_gemm(node, axis);
-    if (is_operator(node, "Transpose")) {
-        const Numbers order = node.integers("perm", {});
-        return order.empty() ? std::nullopt : std::optional(only_first(static_cast<size_t>(order.at(axis))));
-    }
-    if (is_operator(node, "LayerNormalization") || is_operator(node, "RMSNormalization")) {
-        return axis < axis_attribute(node, -1) ? std::optional(only_first(axis)) : std::nullopt;
-    }
-    if (node.op_type == "Standardise" && !node.domain.empty()) {
-        const Numbers along = node.integers("axes");
-        return std::ranges::find(along, static_cast<int64_t>(axis)) == along.end() ? std::optional(only_first(axis))
-                                                                                   : std::nullopt;
-    }
-    if (is_operator(node, "Softmax")) {
-        // Before version 13, rows end with the last axis.
-        const bool is_one_axis = node.version >= 13;
-        const size_t along = axis_attribute(node, is_one_axis ? -1 : 1);
-        return axis < along || (is_one_axis && axis != along) ? std::optional(only_first(axis)) : std::nullopt;
-    }
-    return {};
+    const auto of_first = axis_of_first(node, *generator, axis);
+    if (!of_first) return {};
+    OperandAxes axes(node.inputs.size());
+    axes[0] = of_first;
+    return axes;
 }
 
 class PickHoister {

@@ -6,8 +6,8 @@
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/passes.h"
+#include "ops/conv/conv_operands.h"
 #include "ops/schedule/cycles.h"
-#include "ops/window.h"
 
 namespace onnx2halide {
 
@@ -31,9 +31,7 @@ Numbers crowded_strides(const Node& node) {
     const TensorType &input = node.inputs[0]->checked_type(), &weights = node.inputs.at(1)->checked_type();
     const auto inputs = input.shape.at(1).constant(), outputs = weights.shape.at(0).constant();
     if (input.element != ElementType::float32 || !inputs || !outputs || *outputs < least_channels) return {};
-    Numbers kernel;
-    for (size_t axis = 2; axis < weights.rank(); ++axis) kernel.push_back(weights.shape[axis].constant().value_or(0));
-    const Window window = read_window(node, input.shape, kernel);
+    const Window window = window_of_conv(node);
     if (!std::all_of(window.begin(), window.end(), is_single_tap) || window.back().stride == 1) return {};
     if (*inputs * info(input.element).bytes * window.back().stride % crowded_bytes != 0) return {};
     Numbers strides;

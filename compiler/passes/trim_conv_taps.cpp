@@ -3,7 +3,7 @@
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/passes.h"
-#include "ops/window.h"
+#include "ops/conv/conv_operands.h"
 
 namespace onnx2halide {
 
@@ -31,19 +31,17 @@ Taps useful_taps(const WindowAxis& axis) {
 }
 
 void trim(Graph& graph, Node& conv) {
-    const std::vector<Dim>& shape = conv.inputs[1]->checked_type().shape;
     Numbers kernel, starts, ends, axes, pads, pads_behind;
-    for (size_t axis = 2; axis < shape.size(); ++axis) kernel.push_back(*shape[axis].constant());
-    const Window window = read_window(conv, conv.inputs[0]->checked_type().shape, kernel);
+    const Window window = window_of_conv(conv);
     bool is_trimmed = false;
     for (size_t i = 0; i < window.size(); ++i) {
         const Taps taps = useful_taps(window[i]);
         const int64_t behind = window[i].kernel - taps.first - taps.count;
         is_trimmed = is_trimmed || taps.count < window[i].kernel;
+        kernel.push_back(taps.count);
         starts.push_back(taps.first);
         ends.push_back(taps.first + taps.count);
         axes.push_back(static_cast<int64_t>(i) + 2);
-        kernel[i] = taps.count;
         pads.push_back(window[i].pad_begin.constant().value_or(0) - taps.first * window[i].dilation);
         pads_behind.push_back(window[i].pad_end.constant().value_or(0) - behind * window[i].dilation);
     }

@@ -19,6 +19,11 @@ std::vector<int64_t> kernel_of_weights(const Node& node, const std::vector<Dim>&
     return kernel;
 }
 
+Window window_of_conv(const Node& conv) {
+    return read_window(conv, conv.inputs.at(0)->checked_type().shape,
+                       kernel_of_weights(conv, conv.inputs.at(1)->checked_type().shape));
+}
+
 void check_groups(std::string_view owner_has, const Dim& channels, int64_t groups) {
     if (floor_mod(channels, groups).constant().value_or(0) != 0)
         throw CompileError("{} {} channels, not a multiple of {} groups", owner_has, channels.text(), groups);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "compiler/graph/graph.h"
+#include "ops/window.h"
 
 namespace onnx2halide {
 
@@ -13,6 +14,9 @@ namespace onnx2halide {
 
 /// The extents of weights after their channels, which must be those of the attribute kernel_shape, if there is one.
 std::vector<int64_t> kernel_of_weights(const Node& node, const std::vector<Dim>& weights);
+
+/// The window of a Conv.
+Window window_of_conv(const Node& conv);
 
 /// Checks that groups have equally many channels. A message starts with their owner: "input has".
 void check_groups(std::string_view owner_has, const Dim& channels, int64_t groups);

@@ -160,7 +160,7 @@ ConvLoops PackedConv::loops(const Target& target) const {
     const WindowAxis columns = padded_window(target).back();
     loops.extends_rows = is_narrow_float(in(0).element) ? columns.reaches_before() && columns.reaches_after()
                                                         : columns.reaches_outside();
-    loops.halo_rows = std::max<int64_t>(0, strip_axis.span() - strip_axis.stride);
+    loops.halo_rows = strip_axis.shared();
     return loops;
 }
 
@@ -310,9 +310,9 @@ std::optional<ConvLoops> PackedConv::loops_computing(const ComputedInput& input,
     if (!reads_each_channel || !is_plain_image(in(0)) || !is_plain_image(out(0))) return {};
     ConvLoops loops = loops_of_sums();
     const WindowAxis rows = window()[0];
-    if (rows.span() < rows.stride) return {};  // it would compute rows that nothing reads
+    if (rows.leaves_gaps()) return {};  // it would compute rows that nothing reads
     loops.has_edges = has_input_func(target);
-    loops.halo_rows = std::max<int64_t>(0, rows.span() - rows.stride);
+    loops.halo_rows = rows.shared();
     loops.input_pixel_bytes = loops.column_stride * input.channels * info(loops.element).bytes;
     loops.computed_input = input;
     return loops;

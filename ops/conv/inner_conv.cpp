@@ -52,11 +52,8 @@ std::optional<InnerConv> InnerConv::in(const KernelSource& source, const Node& r
     return {};
 }
 
-bool InnerConv::fills_vectors(const Target& target) const {
-    return loops_.channels % choose_conv_tile(loops_, target).lanes == 0;
-}
-
-bool InnerConv::has_all_inputs(const KernelSource& source) const {
+bool InnerConv::covers_lanes(const KernelSource& source) const {
+    if (loops_.channels % choose_conv_tile(loops_, source.target()).lanes == 0) return true;
     const std::vector<Value*>& own = node_->inputs;
     return std::ranges::all_of(source.inputs(),
                                [&](const Value* input) { return std::ranges::find(own, input) != own.end(); });

@@ -22,10 +22,9 @@ public:
 
     const ComputedInput& as_input() const { return input_; }
     bool is_pooled() const { return !loops_.pooled.is_pixel(); }
-    /// Whether its channels fill whole vectors.
-    bool fills_vectors(const Target& target) const;
-    /// Whether a kernel has no inputs but the convolution's.
-    bool has_all_inputs(const KernelSource& source) const;
+    /// Whether a kernel's inputs have elements for all lanes of vectors of channels. Beside those of the convolution
+    /// itself, they have none for lanes past the last channel.
+    bool covers_lanes(const KernelSource& source) const;
     /// Whether one kernel is faster than two, of which the reader's takes so many cycles for an image.
     bool gains(const ImageOfTasks& image, double reader_cycles, const Target& target) const;
     /// What its schedule works on. Its results, after its epilogue, are the elements of `result`.

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
@@ -22,13 +21,12 @@ struct Task {
     std::string loop, rows;
 };
 
-/// Makes strips of rows tasks, or those of some channels. Loops are innermost first.
+/// Makes strips of rows tasks, and with them the loops `tasks`, over channels. Loops are innermost first.
 Task split_tasks(KernelSource& source, const ImageOfTasks& image, const std::vector<std::string>& in_row,
-                 std::vector<std::string> channels, Directives& directives) {
+                 std::vector<std::string> tasks, Directives& directives) {
     const TaskStrips strips = choose_strips(image, source.target());
     const Loops loops = source.output_loops();
     const std::string& y = loops.vars[2];
-    std::vector<std::string> tasks = std::move(channels);
     Task task;
     if (!strips.is_single(image)) {
         task.rows = most_rows_of_strip(source, image);
@@ -51,15 +49,14 @@ ImageOfTasks WindowPool::image_of_tasks(const ComputedInput& input, const Target
     return {*out(0).shape[1].constant(),
             *rows.output.constant(),
             rows.stride,
-            std::max<int64_t>(0, rows.span() - rows.stride),
+            rows.shared(),
             static_cast<double>(*columns.output.constant() * vectors) * element_cycles,
             input};
 }
 
 bool WindowPool::can_compute_input(const Node& anchor, const Target& target) const {
     if (node_.has_output(1) || !is_plain_image(in(0)) || !is_plain_image(out(0))) return false;
-    const WindowAxis rows = window()[0];
-    if (rows.span() < rows.stride) return false;  // it would compute rows that nothing reads
+    if (window()[0].leaves_gaps()) return false;  // it would compute rows that nothing reads
     const auto generator = make_generator(anchor);
     if (const auto* winograd = dynamic_cast<const WinogradConv*>(generator.get())) {
         const auto windows = adjacent_windows();
@@ -106,7 +103,7 @@ std::optional<InnerConv> WindowPool::inner_conv(const KernelSource& source) cons
     const auto find = [&](const PooledWindow& pooled) -> std::optional<InnerConv> {
         if (pooled.is_pixel()) return InnerConv::in(source, node_);
         const auto conv = is_expensive ? std::nullopt : InnerConv::in(source, node_, pooled);
-        return conv && (conv->fills_vectors(source.target()) || conv->has_all_inputs(source)) ? conv : std::nullopt;
+        return conv && conv->covers_lanes(source) ? conv : std::nullopt;
     };
     return faster_conv(find, source.target());
 }

@@ -72,6 +72,7 @@ TEST_CASE("an average is left alone where it is needed, or would differ") {
     CHECK(is_left(network("", halved, "1,1", "y, c")));
     CHECK(is_left(network("pads=1,1,1,1", halved, "3,3")));
     CHECK(is_left(network("pads=1,1,1,1", halved)));
+    CHECK(is_left(network("pads=-1,-1,-1,-1", halved)));
     CHECK(is_left(network("strides=2,2", halved)));
     CHECK(is_left(network("", "AveragePool(c) kernel_shape=3,3 pads=1,1,1,1")));
     CHECK(is_left(network("", "AveragePool(c) kernel_shape=3,3 strides=2,2 pads=1,1,1,1 count_include_pad=1")));
