@@ -210,7 +210,7 @@ DistantOperand PackedConv::distant_input(KernelSource& source, const ConvLoops& 
     const int64_t bytes = info(in(0).element).bytes;
     if (form_ != WeightForm::dense || steps() > 1 || !has_single_taps(window()) || has_input_func(source.target()) ||
         source.is_internal(input(0)) || in(0).layout != channels_last(in(0).rank()) || !in(0).shape[1].constant() ||
-        !is_distant(loops.input_elements * bytes, loops.inner_products * bytes, source.target()))
+        !prefetches_distant(loops.input_elements * bytes, loops.inner_products * bytes, source.target()))
         return {};
     return {source.name(input(0)), window().back().stride * input(0)->pitch().value_or(in(0).shape[1].number())};
 }

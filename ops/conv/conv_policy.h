@@ -1,6 +1,6 @@
 #pragma once
 
-#include "ops/schedule/cycles.h"
+#include "ops/schedule/target.h"
 
 namespace onnx2halide {
 
@@ -14,7 +14,8 @@ enum class ConvAlgorithm {
 /// What determines how convolutions are computed, besides their own attributes and shapes.
 struct ConvPolicy {
     ConvAlgorithm algorithm = ConvAlgorithm::automatic;
-    double weight_rate = memory_rate;  // bytes per cycle at which weights are loaded from where they are between runs
+    // Bytes per cycle at which weights are loaded from where they are between runs.
+    double weight_rate = Target{}.memory_rate;
 };
 
 }  // namespace onnx2halide

@@ -269,15 +269,23 @@ private:
                 directives.push_back(prefetch(weights_, terms_.front(), std::to_string(loops_.terms() / unroll_limit)));
             }
             if (storage_.has_distant_inputs()) {
-                constexpr int64_t lines = 4;  // ahead: enough to hide the latency of the third-level cache
-                const int64_t iterations = lines * cache_line_bytes / info(ElementType::float32).bytes / unroll_limit;
                 source_.schedule(
                     "// The second-level cache does not hold all transformed inputs, so they are prefetched.");
-                directives.push_back(
-                    prefetch(func_(WinogradConv::tiles_role), terms_.front(), std::to_string(iterations)));
+                directives.push_back(prefetch_inputs());
             }
         }
         source_.schedule(sum + ".update()", directives);
+    }
+
+    /// Prefetches transformed inputs, which each tile of channels reads again.
+    std::string prefetch_inputs() const {
+        const std::string inputs = func_(WinogradConv::tiles_role);
+        // Hardware that follows runs waits at the beginning of each: so those of the next tiles are prefetched.
+        if (source_.target().follows_runs)
+            return prefetch(inputs, terms_.front(), tiles_, storage_.floats_of_input_tile(), unroll_limit);
+        constexpr int64_t lines = 4;  // ahead: enough to hide the latency of the third-level cache
+        const int64_t iterations = lines * cache_line_bytes / info(ElementType::float32).bytes / unroll_limit;
+        return prefetch(inputs, terms_.front(), std::to_string(iterations));
     }
 
     /// The loops of the inputs' transforms other than those over a tile's places, and how they are vectorised.

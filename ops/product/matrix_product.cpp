@@ -296,7 +296,8 @@ DistantOperand MatrixProduct::distant_a(KernelSource& source) const {
         elements *= estimate(a.shape[axis]);
     }
     const int64_t bytes = info(a.element).bytes;
-    if (!distance.constant() || !is_distant(elements * bytes, *a.shape.back().constant() * bytes, source.target()))
+    if (!distance.constant() ||
+        !prefetches_distant(elements * bytes, *a.shape.back().constant() * bytes, source.target()))
         return {};
     return {source.name(input(0)), *distance.constant()};
 }

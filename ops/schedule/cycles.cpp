@@ -29,7 +29,7 @@ bool conflict_in_level1(int64_t bytes_apart, int64_t elements) {
 }
 
 double read_rate(int64_t bytes, const Target& target) {
-    return bytes <= target.level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : memory_rate;
+    return bytes <= target.level2_bytes ? level2_rate : bytes <= level3_bytes ? level3_rate : target.memory_rate;
 }
 
 double step_cycles(const Target& target, int sums, int loads, double multiply_adds, double fetch_cycles) {

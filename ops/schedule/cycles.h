@@ -23,7 +23,8 @@ constexpr int64_t cache_line_bytes = 64;
 constexpr int64_t page_bytes = 4096;
 constexpr int64_t level1_bytes = 32 << 10, level3_bytes = 16 << 20;  // of caches; the second level is the target's
 // Bytes per cycle that one core reads. They differ by about a factor of two between machines, their ratios by less.
-constexpr double level2_rate = 24, level3_rate = 12, memory_rate = 7;
+// From memory: the target's.
+constexpr double level2_rate = 24, level3_rate = 12;
 /// Whether so many elements, so many bytes apart, evict each other from the first-level cache, which holds 8 lines
 /// whose addresses are equal modulo a page.
 bool conflict_in_level1(int64_t bytes_apart, int64_t elements);

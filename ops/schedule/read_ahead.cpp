@@ -10,7 +10,11 @@ namespace onnx2halide {
 
 bool is_distant(int64_t bytes, int64_t run_bytes, const Target& target) {
     const bool is_long = run_bytes >= cache_line_bytes && run_bytes <= page_bytes;
-    return !target.follows_runs && bytes > target.level2_bytes && is_long;
+    return bytes > target.level2_bytes && is_long;
+}
+
+bool prefetches_distant(int64_t bytes, int64_t run_bytes, const Target& target) {
+    return !target.follows_runs && is_distant(bytes, run_bytes, target);
 }
 
 bool hides_next_weights(int64_t items, int64_t weight_bytes) {

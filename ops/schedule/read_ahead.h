@@ -21,10 +21,12 @@ struct DistantOperand {
     int64_t distance = 0;  // the stride between the runs of neighbouring items, in elements
 };
 
-/// Whether an operand of so many bytes, with runs of so many, is distant and worth prefetching: its runs are longer
-/// than cache lines, but not pages, along which hardware prefetchers see what comes next. Never on a target that
-/// follows shorter runs, too.
+/// Whether an operand of so many bytes, with runs of so many, is distant: the second-level cache does not hold it, and
+/// its runs are longer than cache lines, but not pages, along which hardware prefetchers see what comes next.
 bool is_distant(int64_t bytes, int64_t run_bytes, const Target& target);
+
+/// Whether a distant operand that is read once or a few times is worth prefetching: not on a target that follows runs.
+bool prefetches_distant(int64_t bytes, int64_t run_bytes, const Target& target);
 
 /// Whether to prefetch the weights of the next tile of channels or columns during the sums for so many items (pixels or
 /// rows): these would otherwise wait for weights that come from memory or a far cache, one tile's after another's. Few

@@ -136,6 +136,7 @@ Target Target::parse(const std::string& text) {
     if (!is_arm && !target.has_masks) {
         target.loads = 1.5;
         target.level2_bytes = 512 << 10;
+        target.memory_rate = 4;
         target.follows_runs = true;
     }
     // On x86 a multiply-add has a memory operand. Inputs that several vectors share are loaded before, and on ARM all

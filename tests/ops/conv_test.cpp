@@ -28,6 +28,15 @@ std::string channels_last_kernel(std::string_view text, std::string_view target 
 
 }  // namespace
 
+TEST_CASE("products of many tiles prefetch transformed inputs, of the next tiles where hardware follows runs") {
+    const char* graph = "x = input float32[1,512,14,14]\nw = constant float32[32,6,6,512,16]\n"
+                        "y = WinogradConv.onnx2halide(x, w) kernel_shape=3,3 pads=1,1,1,1 places=6,6 "
+                        "output_channels=512 inputs_per_group=512\noutput y";
+    const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+    CHECK(has(channels_last_kernel(graph), ".prefetch(y_tiles, ci, ci, tiles * 528 / 4, "));
+    CHECK(has(channels_last_kernel(graph, "x86-64-linux-avx512_skylake"), ".prefetch(y_tiles, ci, ci, 16, "));
+}
+
 TEST_CASE("errors about convolutions") {
     const Row rows[] = {
         {"outputs of groups",
