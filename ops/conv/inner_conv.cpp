@@ -59,6 +59,15 @@ bool InnerConv::covers_lanes(const KernelSource& source) const {
                                [&](const Value* input) { return std::ranges::find(own, input) != own.end(); });
 }
 
+double InnerConv::cycles_to_read_again(const Target& target) const {
+    constexpr double exposed = 0.5;  // the share that arithmetic does not hide, as measured
+    const int64_t bytes = loops_.input_elements / loops_.images * info(ElementType::float32).bytes,
+                  from_afar = std::max<int64_t>(0, bytes - target.level2_bytes),
+                  again = ceil_div(loops_.channels, input_.channels) - 1;
+    // Copies are counted as such.
+    return input_.copied_elements > 0 ? 0 : exposed * static_cast<double>(again * from_afar) / read_rate(bytes, target);
+}
+
 bool InnerConv::gains(const ImageOfTasks& image, double reader_cycles, const Target& target) const {
     constexpr double least_gain = 1.03;
     const ConvLoops whole = conv_->loops(target);
@@ -70,7 +79,8 @@ bool InnerConv::gains(const ImageOfTasks& image, double reader_cycles, const Tar
                  moved =
                      2 * bytes <= target.level2_bytes ? 0 : static_cast<double>(bytes) / read_rate(2 * bytes, target),
                  apart = static_cast<double>(loops_.images) * (conv_cycles(whole, target) + copied + reader_cycles);
-    return cycles_of_tasks(image, target) * static_cast<double>(loops_.images) * least_gain < apart + moved;
+    const double together = cycles_of_tasks(image, target) + cycles_to_read_again(target);
+    return together * static_cast<double>(loops_.images) * least_gain < apart + moved;
 }
 
 std::shared_ptr<const DirectConv> InnerConv::direct(KernelSource& source, const Value* result) const {

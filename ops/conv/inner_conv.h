@@ -36,6 +36,9 @@ private:
     const PackedConv* conv_;
     ConvLoops loops_;
     ComputedInput input_;
+
+    /// Cycles for an image, beside arithmetic, in which tasks of further channels read its inputs again.
+    double cycles_to_read_again(const Target& target) const;
 };
 
 }  // namespace onnx2halide

@@ -222,8 +222,9 @@ int64_t direct_weight_bytes(const WinogradLoops& loops) {
 WinogradWalk whole_walk(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
     WinogradWalk walk = choose_winograd_walk(loops, target);
     const int64_t weights = winograd_weight_bytes(loops);
-    walk.cycles =
-        with_weights(walk.cycles, weights, read_rate(weights, target), loops, policy) + write_cycles(loops, target);
+    // The arithmetic counts weights from memory only as far as it is faster than they are; it waits for some, too.
+    const double counted_rate = std::max(level3_rate, read_rate(weights, target));
+    walk.cycles = with_weights(walk.cycles, weights, counted_rate, loops, policy) + write_cycles(loops, target);
     return walk;
 }
 

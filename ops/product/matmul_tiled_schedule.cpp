@@ -102,25 +102,26 @@ int choose_cached_strip(const MatmulLoops& matmul, const Tiling& tiling, const T
 
 Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     Tiling tiling;
+    const Target& target = source.target();
     // Panels that are packed at run time and versions for open rows are of whole blocks; other types were not measured.
     // Weights that come from far should come in order.
     const auto weights = (matmul.columns * matmul.depth).constant();
-    const bool may_cut_blocks = !matmul.weights.empty() && matmul.rows.constant() && weights &&
-                                matmul.element == ElementType::float32 &&
-                                *weights * info(matmul.element).bytes <= source.target().level2_bytes;
-    const MatmulTile tile =
-        choose_matmul_tile(source.target(), matmul.element, matmul.rows, matmul.columns, may_cut_blocks);
+    const bool holds_weights = weights && *weights * info(matmul.element).bytes <= target.level2_bytes;
+    const bool may_cut_blocks =
+        !matmul.weights.empty() && matmul.rows.constant() && matmul.element == ElementType::float32 && holds_weights;
+    const MatmulTile tile = choose_matmul_tile(target, matmul.element, matmul.rows, matmul.columns, may_cut_blocks);
     tiling.tile = tile;
     tiling.columns = ceil_div(matmul.columns, tile.vectors * matmul.lanes);
     tiling.rows = ceil_div(matmul.rows, tile.rows);
     // With columns outermost, B is read only once, but few columns do not make tasks for every thread.
     const Dim columns_of_batch = tiling.columns * product(batch_loops(matmul).extents);
     const bool are_few = prove_less_equal(enough_tasks, columns_of_batch) == Proof::no;
-    tiling.strip = are_few ? choose_strip(matmul, tiling, source.target()) : 0;
-    tiling.by_rows = are_few && tiling.strip == 0 && prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
-    if (tiling.strip == 0 && !tiling.by_rows) {
-        tiling.strip = choose_cached_strip(matmul, tiling, source.target());
-        tiling.by_strips = tiling.strip > 0;
+    // Rows outermost read A only once, and B, if the second-level cache holds it, from there.
+    tiling.strip = are_few && holds_weights ? 0 : choose_cached_strip(matmul, tiling, target);
+    tiling.by_strips = tiling.strip > 0;
+    if (are_few && !tiling.by_strips) {
+        tiling.strip = choose_strip(matmul, tiling, target);
+        tiling.by_rows = tiling.strip == 0 && prove_less_equal(tiling.rows, tiling.columns) != Proof::yes;
     }
     tiling.has_versions = !matmul.rows.constant() && !floor_mod(matmul.rows, tile.rows).is(0);
 

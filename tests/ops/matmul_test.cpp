@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "compiler/graph/error.h"
+#include "compiler/passes/pack.h"
 #include "ops/node_generator.h"
 #include "ops/product/matmul_tile.h"
 #include "tests/small_graph.h"
@@ -157,6 +158,27 @@ TEST_CASE("the form of a product") {
         INFO(text_of_kernel);
         CHECK(text_of_kernel.find(expected) != std::string::npos);
     }
+}
+
+TEST_CASE("of many rows and few columns, what is larger than the second-level cache is not read for each tile again") {
+    // A few tiles of columns, and 784 rows of more than 512 KB.
+    const auto loops = [](int depth, int columns) {
+        const auto graph =
+            parse_graph("a = input float32[784," + std::to_string(depth) + "]\nw = constant float32[" +
+                        std::to_string(depth) + "," + std::to_string(columns) + "]\ny = MatMul(a, w)\noutput y");
+        const Target target = Target::parse("x86-64-linux-avx2-fma");
+        pack_weights(*graph, target, {});
+        const Value* result = graph->outputs.at(0);
+        KernelSource source(target, "kernel", {result}, {result});
+        const auto generator = make_generator(*result->producer);
+        generator->algorithm(source);
+        generator->schedule(source);
+        const std::string text = source.text();
+        const size_t begin = text.find("reorder(");
+        return text.substr(begin, text.find(')', begin) + 1 - begin);
+    };
+    CHECK(loops(768, 192) == "reorder(x, y, y_tile, x_tile, strip)");  // all columns of a strip, of 590 KB of weights
+    CHECK(loops(640, 192) == "reorder(x, y, x_tile, y_tile)");         // all columns of a row of tiles
 }
 
 }  // namespace onnx2halide

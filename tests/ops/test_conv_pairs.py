@@ -80,7 +80,9 @@ CASES = [
     Pair(16, 96, (112, 112), stride=2),
     Pair(24, 144, (56, 56)),
     Pair(16, 88, (90, 90), stride=2),  # the channels of the last tasks are shifted inwards
-    Pair(32, 104, (80, 80), activation="SiLU"),
+    Pair(32, 104, (64, 64), activation="SiLU"),
+    # Tasks of further channels would read an input again that is larger than the second-level cache.
+    Pair(64, 64, (75, 75), is_apart=True),
     Pair(8, 512, (60, 14), stride=2),  # a tile might have several rows, and strips fewer
     Pair(8, 512, (60, 16), stride=2, activation="SiLU"),
     Pair(8, 384, (100, 8), kernel=2, stride=2, pads=(0, 0, 0, 0)),
