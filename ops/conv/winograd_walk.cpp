@@ -222,7 +222,7 @@ int64_t direct_weight_bytes(const WinogradLoops& loops) {
 WinogradWalk whole_walk(const WinogradLoops& loops, const ConvPolicy& policy, const Target& target) {
     WinogradWalk walk = choose_winograd_walk(loops, target);
     const int64_t weights = winograd_weight_bytes(loops);
-    // The arithmetic counts weights from memory only as far as it is faster than they are; it waits for some, too.
+    // Arithmetic that takes as long as loading weights from memory does not hide all of that, see with_weights.
     const double counted_rate = std::max(level3_rate, read_rate(weights, target));
     walk.cycles = with_weights(walk.cycles, weights, counted_rate, loops, policy) + write_cycles(loops, target);
     return walk;
