@@ -206,10 +206,11 @@ std::string error_of(std::string_view text) {
     return "";
 }
 
-std::string kernel_text(std::string_view text) {
-    const auto graph = parse_graph(text);
-    const Value* result = graph->outputs.at(0);
-    KernelSource source(Target::parse("x86-64-linux-avx2-fma"), "kernel", {result}, {result});
+std::string kernel_text(std::string_view text) { return kernel_text(*parse_graph(text), "x86-64-linux-avx2-fma"); }
+
+std::string kernel_text(const Graph& graph, const std::string& target) {
+    Value* result = graph.outputs.at(0);
+    KernelSource source(Target::parse(target), "kernel", {result}, {result});
     const auto generator = make_generator(*result->producer);
     generator->algorithm(source);
     generator->schedule(source);

@@ -40,6 +40,8 @@ std::string error_of(std::string_view text);
 
 /// The kernel of the node that makes the first output, with its schedule for AVX2.
 std::string kernel_text(std::string_view text);
+/// The same for a target, such as "x86-64-linux-avx2-fma".
+std::string kernel_text(const Graph& graph, const std::string& target);
 
 /// The statements that the node which makes the first output writes, one a line.
 std::string statements(std::string_view text);

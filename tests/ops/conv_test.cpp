@@ -14,16 +14,12 @@ struct Row {
 
 /// The kernel of the node that makes the first output, with its schedule for a target, if images have channels
 /// innermost.
-std::string channels_last_kernel(std::string_view text, std::string_view target = "x86-64-linux-avx2-fma") {
+std::string channels_last_kernel(std::string_view text, const std::string& target = "x86-64-linux-avx2-fma") {
     const auto graph = parse_graph(text);
     Value* result = graph->outputs.at(0);
     for (Value* image : {result->producer->inputs.at(0), result})
         image->type->layout = channels_last(image->type->rank());
-    KernelSource source(Target::parse(std::string(target)), "kernel", {result}, {result});
-    const auto generator = make_generator(*result->producer);
-    generator->algorithm(source);
-    generator->schedule(source);
-    return source.text();
+    return kernel_text(*graph, target);
 }
 
 }  // namespace
