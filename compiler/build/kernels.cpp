@@ -154,9 +154,13 @@ private:
                 .push_back(missing);
         }
         std::vector<Slice> slices;
-        for (const auto& [kind, classes] : alike) {
-            // Each process gets as many slices as the others, so that all end at about the same time. Neighbours in a
-            // network take similar times: each slice gets some of all.
+        for (auto& [kind, classes] : alike) {
+            // Each process gets as many slices as the others, so that all end at about the same time. A class takes
+            // the longer the longer its text is: slices get equally many of each length. In the network's order, a
+            // slice may get the same layer of every block.
+            std::stable_sort(classes.begin(), classes.end(), [](const MissingClass* a, const MissingClass* b) {
+                return a->generator->text.size() > b->generator->text.size();
+            });
             const size_t processes = static_cast<size_t>(parallel_), of_round = classes_per_slice * processes,
                          rounds = (classes.size() + of_round - 1) / of_round,
                          count = std::min(classes.size(), rounds * processes), first = slices.size();

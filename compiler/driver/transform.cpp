@@ -113,6 +113,8 @@ void transform(Graph& graph, const std::vector<Target>& targets, const CompileOp
             broadcast_repeats(each);
         }
         prune(each);
+        // Before duplicates are merged, as the layers of a DenseNet join what those before them have joined.
+        split_concats(each);
         merge_duplicates(each);
         if (!options.is_naive()) rewrite(each, targets, conv_policy, options.pipeline == Pipeline::whole);
         prune(each);

@@ -75,6 +75,16 @@ def result_is_output() -> onnx.ModelProto:
     return net.model("abc", net.node("Sigmoid", "s", "b"))
 
 
+def dense_block(layers=26) -> onnx.ModelProto:
+    """As exported from a DenseNet, whose layers join the results of all previous ones anew: the last ones too many for one kernel."""
+    net = Network(8, (6, 9))
+    maps = [net.conv("r0", "x", 8, 16)]
+    for i in range(1, layers):
+        whole = net.join(f"all{i}", *maps) if i > 1 else maps[0]
+        maps.append(net.conv(f"r{i}", whole, 16 + 4 * (i - 1), 4))
+    return net.model(net.conv("y", net.join("all", *maps), 16 + 4 * (layers - 1), 8))
+
+
 def heads() -> onnx.ModelProto:
     """Rows of boxes from images of several sizes, as detectors end."""
     net = branches()
@@ -152,6 +162,7 @@ def past(batch="n", length="past") -> onnx.ModelProto:
         joined(),
         joined(spatial=(12, 20), batch=3),  # tiles that fill images, which keep their rows
         nested(),
+        dense_block(),
         partly(),
         result_is_output(),
         heads(),
@@ -160,7 +171,7 @@ def past(batch="n", length="past") -> onnx.ModelProto:
         slices(),
         turns(),
     ],
-    ids=["joined", "batch", "nested", "partly", "output", "heads", "split", "split-batch", "slices", "turns"],
+    ids=["joined", "batch", "nested", "dense-block", "partly", "output", "heads", "split", "split-batch", "slices", "turns"],
 )
 def test_against_onnxruntime(proto, threads):
     shape = [dim.dim_value for dim in proto.graph.input[0].type.tensor_type.shape.dim]
@@ -177,6 +188,17 @@ def test_open_sizes(make):
 def test_parts_that_begin_where_a_run_knows():
     proto = past()
     compare(onnx2halide.compile(proto), proto, [(2, 1, 3, 16), (2, 2, 1, 16), (2, 3, 40, 16)])
+
+
+@pytest.mark.parametrize("count", [25, 60])
+def test_many_inputs_of_open_lengths(count):
+    rng = np.random.default_rng(0)
+    inputs = [helper.make_tensor_value_info(f"x{i}", TensorProto.FLOAT, [f"n{i}"]) for i in range(count)]
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])
+    graph = helper.make_graph([helper.make_node("Concat", [port.name for port in inputs], ["y"], axis=0)], "joined", inputs, [y])
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    parts = [rng.normal(size=length).astype(np.float32) for length in rng.integers(0, 9, count)]
+    np.testing.assert_array_equal(onnx2halide.compile(proto).run(parts)[0], np.concatenate(parts))
 
 
 def compare(compiled, proto: onnx.ModelProto, shapes) -> None:
