@@ -320,6 +320,26 @@ TEST_CASE("sizes that are computed at run time are not -1 once they have become 
     CHECK(graph->find("y")->checked_type().shape == graph->find("x")->checked_type().shape);
 }
 
+TEST_CASE("nodes that find the same extents at run time are one, unless each makes an output") {
+    const auto graph = parse_graph(R"(
+        x = input float32[4,9]
+        m = input bool[4]
+        n = input bool[9]
+        a = Compress(x, m) axis=0
+        b = Compress(x, m) axis=0
+        y = Add(a, b)
+        c = Compress(x, n) axis=1
+        d = NonZero(x)
+        e = NonZero(x)
+        z = Neg(e)
+        output y, c, d, e, z)");
+    const Node& sum = *graph->find("y")->producer;
+    CHECK(sum.inputs[0] == sum.inputs[1]);
+    CHECK(sum.inputs[0]->checked_type().shape != graph->find("c")->checked_type().shape);
+    CHECK(find_node(*graph, "d") != find_node(*graph, "e"));
+    CHECK(graph->find("z")->producer->inputs[0] == graph->find("e"));
+}
+
 TEST_CASE("a type that kernels cannot hold") {
     CHECK_THROWS_WITH(parse_graph("x = input complex64[2]\n y = Neg(x)\n output y"),
                       "value 'x' has type complex64, which is not supported");

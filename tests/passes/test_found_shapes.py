@@ -59,6 +59,19 @@ def test_normalised_columns_of_a_flattened_product(time):
     )
 
 
+def test_selections_by_one_mask():
+    """As a detector selects boxes, scores and labels."""
+    text = """(float[16,4] boxes, float[16] scores, float threshold) => (float[k,4] y, float[l] z, int64[1,m] places)
+        { mask = Greater (scores, threshold)
+          a = NonZero (mask) b = Transpose <perm = [1, 0]> (a) chosen = GatherND (boxes, b)
+          c = NonZero (mask) d = Transpose <perm = [1, 0]> (c) s = GatherND (scores, d)
+          last = Constant <value_ints = [-1]> () column = Unsqueeze (s, last) y = Mul (chosen, column) z = Neg (s)
+          places = NonZero (mask) }"""
+    inputs = {"boxes": numbers(16, 4), "scores": np.linspace(0, 1, 16, dtype=np.float32)}
+    for threshold in (0.4, 0.99, 2.0):
+        check(text, inputs | {"threshold": np.array(threshold, np.float32)})
+
+
 NON_ZERO = "If ({0}) <then_branch = t () => (int64[1,i] nz) {{ nz = NonZero ({1}) }}, else_branch = e () => (int64[1,j] nz) {{ nz = NonZero ({2}) }}>"
 
 
