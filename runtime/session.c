@@ -229,7 +229,7 @@ static int set_up(onnx2halide_session* session, const onnx2halide_options* optio
     }
     if (model->open_count > 0) return 0; /* placed by the first run */
     int code = onnx2halide_reserve(session, model->arena_bytes);
-    if (code == 0) code = model->place(session);
+    if (code == 0) code = onnx2halide_place(session);
     session->is_placed = code == 0;
     return code;
 }
@@ -301,6 +301,22 @@ void onnx2halide_set_pitch(halide_buffer_t* tensor, int64_t pitch) {
         tensor->dim[i].stride = (int32_t)stride;
         stride *= tensor->dim[i].extent;
     }
+}
+
+int onnx2halide_place(onnx2halide_session* session) {
+    const onnx2halide_model* model = session->model;
+    session->next_dim = 0;
+    for (int i = 0; i < model->fixed_tensor_count; ++i) {
+        const onnx2halide_fixed_tensor* fixed = &model->fixed_tensors[i];
+        const unsigned char* data = fixed->memory == ONNX2HALIDE_IN_WEIGHTS ? session->weights + fixed->offset
+                                    : fixed->memory == ONNX2HALIDE_IN_ARENA ? session->arena + fixed->offset
+                                                                            : NULL;
+        const int code =
+            onnx2halide_tensor(session, fixed->tensor, fixed->name, data, fixed->type, fixed->rank, fixed->extents);
+        if (code != 0) return code;
+        if (fixed->pitch != 0) onnx2halide_set_pitch(&session->tensors[fixed->tensor], fixed->pitch);
+    }
+    return model->place ? model->place(session) : 0;
 }
 
 void onnx2halide_late_tensor(onnx2halide_session* session, int index, struct halide_type_t type, int rank) {

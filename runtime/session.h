@@ -46,6 +46,24 @@ typedef enum onnx2halide_launches {
     ONNX2HALIDE_REPLAYED  /* deferred likewise, and part of an earlier run's recording */
 } onnx2halide_launches;
 
+typedef enum onnx2halide_memory {
+    ONNX2HALIDE_ELSEWHERE, /* set up later: the caller's memory, that of a view, or memory of the heap */
+    ONNX2HALIDE_IN_WEIGHTS,
+    ONNX2HALIDE_IN_ARENA
+} onnx2halide_memory;
+
+/* A tensor whose place and shape are the same in all runs. */
+typedef struct onnx2halide_fixed_tensor {
+    int tensor;
+    const char* name;
+    onnx2halide_memory memory;
+    size_t offset; /* in bytes */
+    struct halide_type_t type;
+    int64_t pitch; /* of a part of another tensor: the distance in elements between its rows; 0: they are dense */
+    int rank;
+    const int64_t* extents; /* innermost first */
+} onnx2halide_fixed_tensor;
+
 /* The constant part of a model: tables and the functions of its host program. */
 typedef struct onnx2halide_model {
     const char* name;
@@ -72,7 +90,9 @@ typedef struct onnx2halide_model {
     /* Writes the extents of all inputs, then of all outputs, outermost first, for the session's open dims; -1 for an
      * extent that a step determines. */
     void (*shapes)(const onnx2halide_session* session, int64_t* dims);
-    /* Sets up all tensors for the session's open dims. */
+    const onnx2halide_fixed_tensor* fixed_tensors; /* NULL: none */
+    int fixed_tensor_count;
+    /* Sets up all other tensors for the session's open dims; NULL: there are none. */
     int (*place)(onnx2halide_session* session);
     /* Points the input and output tensors at the caller's memory. */
     void (*bind)(onnx2halide_session* session);
@@ -175,6 +195,8 @@ void onnx2halide_set_pitch(halide_buffer_t* tensor, int64_t pitch);
 void onnx2halide_late_tensor(onnx2halide_session* session, int tensor, struct halide_type_t type, int rank);
 /* Ensures that the arena has this many bytes for tensors, besides scratch memory. */
 int onnx2halide_reserve(onnx2halide_session* session, uint64_t tensor_bytes);
+/* Sets up all tensors of the model. */
+int onnx2halide_place(onnx2halide_session* session);
 
 /* Macros for emitted functions, in which `session` is the session. Tensor `image` has the index tensor_image, so that
  * the names of a model cannot collide with those of C and of this file. */
@@ -192,6 +214,9 @@ int onnx2halide_reserve(onnx2halide_session* session, uint64_t tensor_bytes);
 #define EXTENTS(...)                                                                                                   \
     (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]) { __VA_ARGS__ }
 #define SCALAR 0, NULL
+/* An onnx2halide_fixed_tensor: FIXED(image, IN_ARENA, 64, float, 32, 0, EXTENTS(8, 8, 3)) */
+#define FIXED(tensor, memory, offset, type, bits, pitch, extents)                                                      \
+    { tensor_##tensor, #tensor, ONNX2HALIDE_##memory, offset, {halide_type_##type, bits, 1}, pitch, extents }
 /* A tensor whose shape a step determines: LATE(found, int, 64, 2). */
 #define LATE(tensor, type, bits, rank)                                                                                 \
     onnx2halide_late_tensor(session, tensor_##tensor, (struct halide_type_t){halide_type_##type, bits, 1}, rank)

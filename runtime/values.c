@@ -51,8 +51,7 @@ static int bind_dims(onnx2halide_session* session, const onnx2halide_value* inpu
         }
     }
     if (session->is_placed && !changed) return 0;
-    session->next_dim = 0;
-    const int code = model->place(session);
+    const int code = onnx2halide_place(session);
     session->is_placed = code == 0;
     if (code == 0) memcpy(session->placed_open, session->symbols, model->open_count * sizeof(int64_t));
     return code;

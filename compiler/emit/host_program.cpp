@@ -26,7 +26,8 @@ public:
     }
 
     std::string text() const {
-        const std::string steps = HostSteps(program_, tensor_names_).text();
+        const std::string steps = HostSteps(program_, tensor_names_).text(), fixed = fixed_tensors(),
+                          place = this->place();
         return fill_template(
             "model.c.in",
             {
@@ -46,7 +47,11 @@ public:
                 {"STRING_COUNT", fmt::to_string(has_strings() ? graph_.strings->texts().size() : 0)},
                 {"HAS_BOXES", has_boxes() ? "1" : "0"},
                 {"SHAPES", shapes()},
-                {"PLACE", place()},
+                {"FIXED_TENSORS", fixed},
+                {"FIXED_TENSORS_POINTER", fixed.empty() ? "NULL" : "fixed_tensors"},
+                {"FIXED_TENSOR_COUNT", fixed.empty() ? "0" : "sizeof fixed_tensors / sizeof fixed_tensors[0]"},
+                {"PLACE", place},
+                {"PLACE_POINTER", place.empty() ? "NULL" : "place"},
                 {"BIND", bind()},
                 {"SYMBOLS", symbol_list()},
                 {"STEPS", steps},
@@ -237,13 +242,42 @@ private:
         return text;
     }
 
-    /// The address of a tensor when its session is set up, as C text.
+    /// Whether a tensor's place and shape are the same in all runs.
+    bool is_fixed(const Value* tensor) const {
+        const auto is_number = [](const Dim& extent) { return extent.constant().has_value(); };
+        const std::vector<Dim>& shape = tensor->checked_type().shape;
+        const bool is_moved = is_placed_at_run_time() && program_.storage(tensor).storage_class == StorageClass::arena;
+        return !program_.is_late(tensor) && !is_moved && std::all_of(shape.begin(), shape.end(), is_number);
+    }
+
+    /// The table of fixed tensors. A function that sets up each in code would take the C compiler a time that grows
+    /// with the square of their number.
+    std::string fixed_tensors() const {
+        std::string text;
+        for (const Value* tensor : program_.tensors) {
+            if (!is_fixed(tensor)) continue;
+            const Storage& storage = program_.storage(tensor);
+            const TensorType& type = tensor->checked_type();
+            std::string memory = "ELSEWHERE, 0";
+            if (storage.storage_class == StorageClass::weight) memory = fmt::format("IN_WEIGHTS, {}", storage.offset);
+            if (storage.storage_class == StorageClass::arena)
+                memory = fmt::format("IN_ARENA, {}", storage.offset + *offset_in_whole(tensor).constant());
+            text += fmt::format("    FIXED({}, {}, {}, {}, {}),\n", tensor_names_.at(tensor), memory,
+                                halide_type_text(type.element), tensor->pitch().value_or(0), extents_text(type));
+        }
+        if (text.empty()) return "";
+        return fmt::format(
+            "\n/* Tensors that are the same in all runs: memory and offset in bytes, type, pitch of rows "
+            "that are not dense, and extents,\n * innermost first. */\n"
+            "static const onnx2halide_fixed_tensor fixed_tensors[] = {{\n{}}};\n",
+            text);
+    }
+
+    /// The address of a tensor that is not fixed, as C text.
     std::string address(const Value* tensor) const {
         const Storage& storage = program_.storage(tensor);
         if (storage.storage_class == StorageClass::weight) return fmt::format("session->weights + {}", storage.offset);
         if (storage.storage_class != StorageClass::arena) return "NULL";
-        if (!is_placed_at_run_time())
-            return fmt::format("session->arena + {}", storage.offset + *offset_in_whole(tensor).constant());
         const auto index = std::find(program_.arena.begin(), program_.arena.end(), program_.storage_of.at(tensor)) -
                            program_.arena.begin();
         return fmt::format("session->arena + arena[{}].offset{}", index, offset_text(tensor));
@@ -278,6 +312,7 @@ private:
             text += "    const int code = onnx2halide_reserve(session, 0);\n    if (code != 0) return code;\n";
         }
         for (const Value* tensor : program_.tensors) {
+            if (is_fixed(tensor)) continue;
             const TensorType& type = tensor->checked_type();
             if (program_.is_late(tensor)) {
                 text += fmt::format("    LATE({}, {}, {});\n", tensor_names_.at(tensor), halide_type_text(type.element),
@@ -289,7 +324,10 @@ private:
             if (const auto pitch = tensor->pitch())
                 text += fmt::format("    onnx2halide_set_pitch(T({}), {});\n", tensor_names_.at(tensor), *pitch);
         }
-        return text;
+        if (text.empty()) return "";
+        return fmt::format("\n/* Sets up the other tensors: address, type, and extents, innermost first. */\n"
+                           "static int place(onnx2halide_session* session) {{\n{}    return 0;\n}}\n",
+                           text);
     }
 
     std::string bind() const {

@@ -60,23 +60,23 @@ static void shapes(const onnx2halide_session* session, int64_t* dims) {
     dims[5] = 10;
 }
 
-/* Sets up all tensors: address, type, and extents, innermost first. */
-static int place(onnx2halide_session* session) {
-    TENSOR(image, NULL, float, 32, EXTENTS(8, 8, 1, 1));
-    TENSOR(norm1_weights_packed, session->weights + 0, float, 32, EXTENTS(16, 1, 3, 3, 1));
-    TENSOR(norm1_offset, session->weights + 576, float, 32, EXTENTS(16));
-    TENSOR(relu1, session->arena + 0, float, 32, EXTENTS(16, 8, 8, 1));
-    TENSOR(conv2_W_packed, session->weights + 640, float, 32, EXTENTS(16, 16, 6, 6, 2));
-    TENSOR(conv2_B, session->weights + 74368, float, 32, EXTENTS(32));
-    TENSOR(pool, session->arena + 4096, float, 32, EXTENTS(32, 4, 4, 1));
-    TENSOR(pool_row_major, session->arena + 0, float, 32, EXTENTS(4, 4, 32, 1));
-    TENSOR(flat, session->arena + 0, float, 32, EXTENTS(512, 1));
-    TENSOR(dense_W_packed, session->weights + 74496, float, 32, EXTENTS(16, 512, 1));
-    TENSOR(dense_B, session->weights + 107264, float, 32, EXTENTS(10));
-    TENSOR(dense, session->arena + 2048, float, 32, EXTENTS(10, 1));
-    TENSOR(probabilities, NULL, float, 32, EXTENTS(10, 1));
-    return 0;
-}
+/* Tensors that are the same in all runs: memory and offset in bytes, type, pitch of rows that are not dense, and extents,
+ * innermost first. */
+static const onnx2halide_fixed_tensor fixed_tensors[] = {
+    FIXED(image, ELSEWHERE, 0, float, 32, 0, EXTENTS(8, 8, 1, 1)),
+    FIXED(norm1_weights_packed, IN_WEIGHTS, 0, float, 32, 0, EXTENTS(16, 1, 3, 3, 1)),
+    FIXED(norm1_offset, IN_WEIGHTS, 576, float, 32, 0, EXTENTS(16)),
+    FIXED(relu1, IN_ARENA, 0, float, 32, 0, EXTENTS(16, 8, 8, 1)),
+    FIXED(conv2_W_packed, IN_WEIGHTS, 640, float, 32, 0, EXTENTS(16, 16, 6, 6, 2)),
+    FIXED(conv2_B, IN_WEIGHTS, 74368, float, 32, 0, EXTENTS(32)),
+    FIXED(pool, IN_ARENA, 4096, float, 32, 0, EXTENTS(32, 4, 4, 1)),
+    FIXED(pool_row_major, IN_ARENA, 0, float, 32, 0, EXTENTS(4, 4, 32, 1)),
+    FIXED(flat, IN_ARENA, 0, float, 32, 0, EXTENTS(512, 1)),
+    FIXED(dense_W_packed, IN_WEIGHTS, 74496, float, 32, 0, EXTENTS(16, 512, 1)),
+    FIXED(dense_B, IN_WEIGHTS, 107264, float, 32, 0, EXTENTS(10)),
+    FIXED(dense, IN_ARENA, 2048, float, 32, 0, EXTENTS(10, 1)),
+    FIXED(probabilities, ELSEWHERE, 0, float, 32, 0, EXTENTS(10, 1)),
+};
 
 /* Points inputs, outputs and tensors that share their memory at the caller's memory. */
 static void bind(onnx2halide_session* session) {
@@ -123,7 +123,9 @@ static const onnx2halide_model description = {
     .targets = targets,
     .target_count = sizeof targets / sizeof targets[0],
     .shapes = shapes,
-    .place = place,
+    .fixed_tensors = fixed_tensors,
+    .fixed_tensor_count = sizeof fixed_tensors / sizeof fixed_tensors[0],
+    .place = NULL,
     .bind = bind,
     .steps = steps,
 };
