@@ -179,16 +179,18 @@ std::vector<Node*> Graph::snapshot() const {
 }
 
 Value* Graph::new_value(const std::string& hint) {
-    std::string name = hint;
-    for (int i = 2; values_.contains(name); ++i) name = fmt::format("{}_{}", hint, i);
+    if (!values_.contains(hint)) return value(hint);
+    int& number = next_numbers_.try_emplace(hint, 2).first->second;
+    std::string name = fmt::format("{}_{}", hint, number++);
+    while (values_.contains(name)) name = fmt::format("{}_{}", hint, number++);
     return value(name);
 }
 
 Node* Graph::add(Node node, const Node* before) {
-    auto place = nodes_.end();
-    if (before)
-        place = std::find_if(nodes_.begin(), nodes_.end(), [&](const auto& other) { return other.get() == before; });
-    Node* added = nodes_.insert(place, std::make_unique<Node>(std::move(node)))->get();
+    const auto place =
+        nodes_.insert(before ? places_.at(before) : nodes_.end(), std::make_unique<Node>(std::move(node)));
+    Node* added = place->get();
+    places_.emplace(added, place);
     next_index_ = std::max(next_index_, added->index + 1);
     for (Value* input : added->inputs) {
         if (input) input->consumers.push_back(added);
@@ -204,15 +206,13 @@ void Graph::remove(Node* node) {
     for (Value* output : node->outputs) {
         if (output && output->producer == node) output->producer = nullptr;
     }
-    nodes_.remove_if([&](const auto& other) { return other.get() == node; });
+    const Nodes::iterator place = places_.at(node);
+    places_.erase(node);
+    nodes_.erase(place);
 }
 
 const Node* Graph::after(const Node* node) const {
-    auto place = nodes_.begin();
-    if (node) {
-        const auto is_node = [&](const auto& each) { return each.get() == node; };
-        place = std::next(std::find_if(place, nodes_.end(), is_node));
-    }
+    const Nodes::const_iterator place = node ? std::next(places_.at(node)) : nodes_.begin();
     return place == nodes_.end() ? nullptr : place->get();
 }
 

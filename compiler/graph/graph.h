@@ -198,8 +198,12 @@ public:
     std::vector<std::string> output_names;  // public names, in the order of `outputs`, whose values passes may replace
 
 private:
-    std::list<std::unique_ptr<Node>> nodes_;
+    using Nodes = std::list<std::unique_ptr<Node>>;
+
+    Nodes nodes_;
+    std::unordered_map<const Node*, Nodes::iterator> places_;  // of nodes_
     std::unordered_map<std::string, std::unique_ptr<Value>> values_;
+    std::unordered_map<std::string, int> next_numbers_;  // the least that may be free, by the hint of a value's name
     int next_index_ = 0;
 };
 
