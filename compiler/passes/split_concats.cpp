@@ -1,4 +1,5 @@
-#include <algorithm>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/infer/add_node.h"
@@ -12,17 +13,23 @@ namespace {
 /// A Concat of more inputs is split; a part of it has so many at most. Parts of the same length share a kernel.
 constexpr size_t most_inputs = 24, inputs_of_part = 16;
 
+/// Adds a Concat like this one before it, and returns its result.
+Value* join(Graph& graph, const Node& concat, std::vector<Value*> inputs, const std::string& hint) {
+    Value* result =
+        add_node(graph, {concat.op_type, concat.version, std::move(inputs), concat.attributes}, hint, &concat);
+    result->producer->origin = concat.label();
+    return result;
+}
+
 /// Joins neighbours among `inputs`, in parts of about the same number, and returns the results.
-std::vector<Value*> join_neighbours(Graph& graph, Node& concat, const std::vector<Value*>& inputs) {
+std::vector<Value*> join_neighbours(Graph& graph, const Node& concat, const std::vector<Value*>& inputs) {
     const size_t parts = (inputs.size() + inputs_of_part - 1) / inputs_of_part;
     std::vector<Value*> results;
     for (size_t i = 0; i < parts; ++i) {
         const auto bound = [&](size_t part) {
             return inputs.begin() + static_cast<std::ptrdiff_t>(inputs.size() * part / parts);
         };
-        const NewNode part{concat.op_type, concat.version, {bound(i), bound(i + 1)}, concat.attributes};
-        results.push_back(add_node(graph, part, concat.outputs[0]->name + "_part", &concat));
-        results.back()->producer->origin = concat.label();
+        results.push_back(join(graph, concat, {bound(i), bound(i + 1)}, concat.outputs[0]->name + "_part"));
     }
     return results;
 }
@@ -37,8 +44,7 @@ void split_concats(Graph& graph) {
         std::vector<Value*> inputs = node->inputs;
         while (inputs.size() > most_inputs) inputs = join_neighbours(graph, *node, inputs);
         Value* output = node->outputs[0];
-        const NewNode whole{node->op_type, node->version, inputs, node->attributes};
-        graph.replace_uses(output, add_node(graph, whole, output->name, node));
+        graph.replace_uses(output, join(graph, *node, inputs, output->name));
         graph.remove(node);
     }
 }
