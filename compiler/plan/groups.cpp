@@ -9,6 +9,10 @@ namespace onnx2halide {
 
 namespace {
 
+/// The most nodes of a kernel: Halide's time for one that computes a chain of pointwise nodes grows with the square of
+/// their number, to 35 s for 540. More occur where an exporter has unrolled a loop.
+constexpr size_t most_nodes = 64;
+
 /// A group that may still grow. Later nodes can be fused with it through `last`, its result, which is null if they
 /// cannot.
 struct OpenGroup {
@@ -96,10 +100,11 @@ private:
         return value.bindings.empty();  // a reader may need the symbols that are bound to the value
     }
 
-    /// Whether it is, and only nodes of `open` read it, each at its own coordinates.
+    /// Whether it is, and only nodes of `open` read it, each at its own coordinates, and there are not too many nodes.
     bool can_fuse(const Value& value, const OpenGroup& open) const {
         if (!is_open(value)) return false;
         const std::vector<const Node*>& members = open.group.nodes;
+        if (groups_[group_of_.at(&value)].group.nodes.size() + members.size() > most_nodes) return false;
         const auto is_other = [&](const Node* consumer) {
             return loops_.contains(consumer) || std::find(members.begin(), members.end(), consumer) == members.end();
         };

@@ -149,6 +149,14 @@ CASES = [
         {"w": (24, 16), "s": rows(5), "z": np.zeros(5, np.uint8)},
     ),
     Graph(
+        "a loop of a hundred turns that an exporter has unrolled",
+        "(float[6, 9] x) => (float[6, 9] y) { v0 = Neg(x) "
+        + " ".join(f"m{i} = Mul(v{i}, x) s{i} = Sin(m{i}) v{i + 1} = Add(s{i}, b)" for i in range(100))
+        + " y = Relu(v100) }",
+        {"x": (6, 9)},
+        {"b": (9,)},
+    ),
+    Graph(
         "computed indices of a box",
         "(float[12, 10] x, float[8, 8] u) => (float[12, 10] y, float[8, 8] z) { i = Transpose<perm = [0, 2, 1]>(t) z = Relu(u) y = ScatterND(x, i, z) }",
         {"x": (12, 10), "u": (8, 8)},

@@ -175,6 +175,15 @@ TEST_CASE("a depthwise convolution and the one that it reads are one kernel wher
     CHECK(groups("14,14") == "e [m]\n[w_packed]\n[m_channels_last]\n[c] r\n[v_packed]\n[d] y\n[y_row_major]\n");
 }
 
+TEST_CASE("a chain of many pointwise nodes is several kernels") {
+    std::string text = "x = input float32[2,3]\nv0 = Neg(x)\n";
+    for (int i = 1; i < 200; ++i) text += fmt::format("v{} = {}(v{})\n", i, i % 2 == 0 ? "Neg" : "Exp", i - 1);
+    const auto graph = parse_graph(text + "output v199\n");
+    std::vector<size_t> sizes;
+    for (const Group& group : cut_groups(*graph, Grouping::fused, avx2)) sizes.push_back(group.nodes.size());
+    CHECK(sizes == std::vector<size_t>{64, 64, 64, 8});
+}
+
 TEST_CASE("without fusion every node is a kernel") {
     const auto graph = parse_graph(R"(
         x = input float32[2,3]
