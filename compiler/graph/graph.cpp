@@ -181,8 +181,10 @@ std::vector<Node*> Graph::snapshot() const {
 Value* Graph::new_value(const std::string& hint) {
     if (!values_.contains(hint)) return value(hint);
     int& number = next_numbers_.try_emplace(hint, 2).first->second;
-    std::string name = fmt::format("{}_{}", hint, number++);
-    while (values_.contains(name)) name = fmt::format("{}_{}", hint, number++);
+    std::string name;
+    do {
+        name = fmt::format("{}_{}", hint, number++);
+    } while (values_.contains(name));
     return value(name);
 }
 

@@ -1,10 +1,11 @@
+#include <algorithm>
+
 #include <catch2/catch.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "compiler/passes/passes.h"
-#include "ops/node_generator.h"
 #include "tests/small_graph.h"
 
 namespace onnx2halide {
@@ -39,7 +40,7 @@ std::vector<std::string> joined_by(const Value* value, size_t& most) {
 
 TEST_CASE("a Concat of many inputs is split into ones of few, which join them in the same order") {
     for (const size_t count : {25, 90, 600}) {
-        const auto graph = parse_graph(concat_of(count, "float32[3,7]").c_str());
+        const auto graph = parse_graph(concat_of(count, "float32[3,7]"));
         split_concats(*graph);
         size_t most = 0;
         const auto names = joined_by(graph->outputs[0], most);
@@ -51,7 +52,7 @@ TEST_CASE("a Concat of many inputs is split into ones of few, which join them in
 }
 
 TEST_CASE("parts of a split Concat have about the same length") {
-    const auto graph = parse_graph(concat_of(90, "float32[n]").c_str());
+    const auto graph = parse_graph(concat_of(90, "float32[n]"));
     split_concats(*graph);
     const Node* whole = graph->outputs[0]->producer;
     REQUIRE(whole->inputs.size() == 6);
@@ -59,8 +60,8 @@ TEST_CASE("parts of a split Concat have about the same length") {
 }
 
 TEST_CASE("a Concat of few inputs, or of strings, is not split") {
-    CHECK(is_left_alone(concat_of(24, "float32[3,7]").c_str(), split_concats));
-    CHECK(is_left_alone(concat_of(25, "string[3]").c_str(), split_concats));
+    CHECK(is_left_alone(concat_of(24, "float32[3,7]"), split_concats));
+    CHECK(is_left_alone(concat_of(25, "string[3]"), split_concats));
 }
 
 }  // namespace onnx2halide
