@@ -1,4 +1,4 @@
-// Tiles for extents that are known only at run time.
+// Tiles, for extents that are known only at run time too, and blocks.
 #pragma once
 
 #include <algorithm>
@@ -94,6 +94,13 @@ inline void interleave_tile(Func tile, int axis, int written, int read, Func res
     tile.compute_at(result, loop).reorder_storage(order);
     Stage vectors = Internal::is_const_one(has_vectors) ? Stage(tile) : tile.specialize(has_vectors);
     vectors.vectorize(inner, read, TailStrategy::GuardWithIf).unroll(outer, written, TailStrategy::GuardWithIf);
+}
+
+/// The block of `size` elements that element i is in, and its place there, written so that Halide sees that an aligned
+/// vector of `lanes` elements, which divide a block, is adjacent in one: of pairs and quads it does not see it otherwise.
+inline Expr block_of(const Expr& i, int size, int lanes) { return i / lanes / (size / lanes); }
+inline Expr place_in_block(const Expr& i, int size, int lanes) {
+    return i / lanes % (size / lanes) * lanes + i % lanes;
 }
 
 /// A call of a function in runtime/tasks.c, of integers only.

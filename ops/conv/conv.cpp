@@ -76,7 +76,7 @@ std::vector<int64_t> Conv::kernel() const {
     return kernel_of_weights(node_, weights);
 }
 
-Coordinates Conv::weight_at(const Channel& channel, const Tap& tap) const {
+Coordinates Conv::weight_at(const Channel& channel, const Tap& tap, const Target&) const {
     Coordinates at = {channel.number, tap.channel.empty() ? "0" : tap.channel};
     for (const std::string& place : tap.kernel) at.push_back(place.empty() ? "0" : place);
     return at;
@@ -249,7 +249,8 @@ void Conv::algorithm(KernelSource& source) const {
     const Channel channel = this->channel(source, at[1]);
     const Tap tap = this->tap(taps);
     const std::string call = sum_call(sum, at, channel.group), element = input_element(source, channel, tap);
-    const std::string weight = source.read(input(1), weight_at(channel, tap)), initial = bias(source, channel);
+    const std::string weight = source.read(input(1), weight_at(channel, tap, source.target())),
+                      initial = bias(source, channel);
     const std::string product = product_text(weight, element, in(0).element);
     if (extents.empty()) {
         source.line(fmt::format("{} = {} + {};", call, initial, product));

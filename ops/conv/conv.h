@@ -42,7 +42,7 @@ protected:
     virtual int64_t steps() const { return 1; }
     /// The value with which the input's edges are padded, as text.
     std::string exterior(KernelSource& source) const;
-    virtual Coordinates weight_at(const Channel& channel, const Tap& tap) const;
+    virtual Coordinates weight_at(const Channel& channel, const Tap& tap, const Target& target) const;
     virtual std::string bias_at(KernelSource&, const Channel& channel) const { return channel.number; }
 
     Window window() const { return read_window(node_, in(0).shape, kernel()); }
