@@ -125,6 +125,8 @@ ConvLoops PackedConv::loops_of_sums() const {
     loops.shares_inputs = !has_own_inputs();
     loops.groups = has_own_inputs() ? 1 : group_;
     loops.whole_group = sums_by_group();
+    // Where a tile is shifted inwards, Halide does not see that pairs' or quads' vectors start at whole vectors.
+    loops.whole_tiles = steps() > 1;
     loops.channels = output_channels_ / loops.groups;
     loops.max_lanes = has_own_inputs() ? loops.channels : estimate(block());
     if (form_ == WeightForm::rotated) loops.channels_of_vector_groups = estimate(inputs_per_group());

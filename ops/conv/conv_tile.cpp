@@ -167,6 +167,7 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const Conv
         if (loops.groups > 1 && !loops.whole_group && loops.channels % (lanes * tile.vectors) != 0) continue;
         const bool fills_vectors = !loops.shares_inputs || loops.channels % lanes == 0;
         if (!fills_vectors && !has_all_weights(loops, int64_t{lanes} * tile.vectors)) continue;
+        if (loops.whole_tiles && fills_vectors && loops.channels % (lanes * tile.vectors) != 0) continue;
         const int64_t max_pixels = loops.open_width ? Dim::unbounded : loops.width,
                       most_pixels = int64_t{target.vector_registers} * tile.pixels_of_vector;
         const auto pixels_of_step = static_cast<int>(least.pixels * loops.pooled.columns);

@@ -25,6 +25,7 @@ struct ConvLoops {
     int64_t max_lanes;    // channels that may share a vector; of shared inputs: of a block of packed weights
     int64_t groups = 1;
     bool whole_group = false;               // whether the tiles of all channels of a group are walked together
+    bool whole_tiles = false;               // whether tiles divide the channels if vectors do
     bool has_edges = false;                 // whether taps have conditions: padded or widened inputs are not copied
     bool stores_sums = false;               // whether the sums are stored as they are, without a bias or an epilogue
     bool shares_inputs = true;              // whether all channels of a group read the same inputs; false for depthwise
