@@ -97,7 +97,8 @@ inline void interleave_tile(Func tile, int axis, int written, int read, Func res
 }
 
 /// The block of `size` elements that element i is in, and its place there, written so that Halide sees that an aligned
-/// vector of `lanes` elements, which divide a block, is adjacent in one: of pairs and quads it does not see it otherwise.
+/// vector of `lanes` elements, which divide a block, is adjacent in one: of pairs and quads it does not see it
+/// otherwise.
 inline Expr block_of(const Expr& i, int size, int lanes) { return i / lanes / (size / lanes); }
 inline Expr place_in_block(const Expr& i, int size, int lanes) {
     return i / lanes % (size / lanes) * lanes + i % lanes;

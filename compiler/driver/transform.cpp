@@ -52,10 +52,11 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     fuse_pad(graph);
 
     // Quantised nodes: those that dequantise reach the products, and transposed convolutions become convolutions, so
-    // that use_integer_products finds both. What stays is float from here on.
+    // that use_integer_products finds both. What stays is float from here on. Sums of integers have constant factors.
     move_quantisation(graph);
     split_quantised_phases(graph, target, policy);
     use_integer_products(graph, target, policy);
+    move_quantisation_scales(graph);
 
     // Fewer nodes. Scales that are folded into weights no longer separate a convolution from its activation; the other
     // passes recognise nodes as exporters write them, which no later pass preserves.

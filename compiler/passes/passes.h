@@ -58,6 +58,10 @@ void move_quantisation(Graph& graph);
 /// the sums, if that is faster on the target.
 void use_integer_products(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
+/// Moves the division by the scale of a QuantizeLinear up into the constants from which its input is computed: factors
+/// of integer sums and their bias, weights, or the scale of a DequantizeLinear. What remains of the node rounds only.
+void move_quantisation_scales(Graph& graph);
+
 /// Rewrites products of 8-bit integers that are centred in 16 bits to multiply the bytes themselves, if the right
 /// operand is constant and the target sums four products of bytes at once. The contribution of zero points is
 /// subtracted from the sums.

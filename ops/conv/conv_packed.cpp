@@ -44,7 +44,7 @@ bool PackedConv::sums_by_group() const {
 PackedConv::Place PackedConv::place(const Channel& channel, const Target& target) const {
     const Dim& block = this->block();
     // If blocks divide groups, the channel's number has the same remainder.
-    const std::string &number = sums_by_group() ? channel.in_group : channel.number;
+    const std::string& number = sums_by_group() ? channel.in_group : channel.number;
     const int lanes = target.lanes(sum_type(in(0).element));
     // Without pairs or quads Halide sees by itself that part of a block is a vector.
     if (steps() > 1 && block.constant().value_or(0) > lanes) {

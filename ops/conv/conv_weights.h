@@ -32,7 +32,7 @@ constexpr int64_t weight_block = 16;
 int64_t block_of_group(WeightForm form, int64_t channels_per_group);
 
 /// The number of input channels of a dense convolution that one instruction multiplies and adds: that of products (see
-/// steps_at_once); also quads of bytes if channels are not a multiple, provided that they are still faster with the
+/// steps_at_once); also pairs and quads if channels are not a multiple, provided that they are still faster with the
 /// padding zeros.
 int64_t channels_at_once(ElementType inputs, const Dim& channels, const Target& target);
 /// The number of channels computed in the time of one float channel.
