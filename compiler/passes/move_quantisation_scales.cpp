@@ -64,7 +64,8 @@ private:
 
     /// The quotient of such a value, or of a constant.
     Value* divided(Value* value) {
-        if (is_divisible(value)) return add_node(graph_, {"Div", 14, {value, scale_}}, value->name + "_in_steps", &quantise_);
+        if (is_divisible(value))
+            return add_node(graph_, {"Div", 14, {value, scale_}}, value->name + "_in_steps", &quantise_);
         const Node& node = *value->producer;
         NewNode quotient{node.op_type, node.version, node.inputs, node.attributes};
         for (const size_t i : divided_inputs(node)) {

@@ -308,8 +308,10 @@ DirectConv PackedConv::direct_conv(KernelSource& source, const ConvLoops& loops,
 }
 
 std::optional<ConvLoops> PackedConv::loops_as_input(const Target& target) const {
-    if (form_ != WeightForm::dense || steps() > 1 || group_ > 1 || !is_plain_image(out(0)) ||
-        is_narrow_float(in(0).element) || target.is_gpu())
+    // Sums of integers become floats in the epilogue.
+    if (form_ != WeightForm::dense || group_ > 1 ||
+        !is_plain_image(out(0), product_type(compute_element(in(0).element))) || is_narrow_float(in(0).element) ||
+        target.is_gpu())
         return {};
     // A single row has no strips of rows.
     if (out(0).shape[2].is(1)) return {};

@@ -6,10 +6,10 @@
 
 namespace onnx2halide {
 
-bool is_plain_image(const TensorType& type) {
+bool is_plain_image(const TensorType& type, ElementType element) {
     const auto is_known = [](const Dim& dim) { return dim.constant() > 0; };
     return type.rank() == 4 && std::all_of(type.shape.begin() + 1, type.shape.end(), is_known) &&
-           type.layout == channels_last(4) && type.element == ElementType::float32;
+           type.layout == channels_last(4) && type.element == element;
 }
 
 namespace {

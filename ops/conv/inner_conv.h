@@ -8,8 +8,8 @@
 
 namespace onnx2halide {
 
-/// Whether a tensor is a batch of images of known size with float32 channels innermost.
-bool is_plain_image(const TensorType& type);
+/// Whether a tensor is a batch of images of known size with channels of this type innermost.
+bool is_plain_image(const TensorType& type, ElementType element = ElementType::float32);
 
 /// A convolution that the kernel of the node that reads its result computes: what lies between them, the largest tensor
 /// of many networks, never leaves near caches, or registers if it is pooled at once.
