@@ -51,15 +51,23 @@ private:
         if (!node || value->checked_type().element != ElementType::float32) return false;
         const std::vector<Value*>& inputs = node->inputs;
         if (is_operator(*node, "Mul")) return is_divisible(inputs[0]) || is_divisible(inputs[1]);
-        if (is_operator(*node, "DequantizeLinear")) return is_divisible(inputs[1]);
         if (is_operator(*node, "Relu")) return can_divide(inputs[0]);
         if (is_operator(*node, "Conv"))
             return is_divisible(inputs[1]) && (!node->has_input(2) || is_divisible(inputs[2]));
-        const auto is_either = [&](const Value* input) { return is_divisible(input) || can_divide(input); };
-        if (is_operator(*node, "Add")) return std::ranges::all_of(inputs, is_either);
+        if (is_operator(*node, "Add"))
+            return std::ranges::all_of(inputs, [&](const Value* input) { return can_divide_term(input); });
         const bool has_bounds = is_operator(*node, "Clip") && node->attributes.empty();
         return has_bounds && can_divide(inputs[0]) &&
                std::all_of(inputs.begin() + 1, inputs.end(), [](const Value* x) { return !x || is_divisible(x); });
+    }
+
+    /// The same for a term of a sum. A dequantised number by itself stays: quantised with twice its scale, say, every
+    /// second one would be a tie.
+    bool can_divide_term(const Value* value) const {
+        if (is_divisible(value) || can_divide(value)) return true;
+        const Node* node = sole_producer(graph_, value);
+        return node && is_operator(*node, "DequantizeLinear") &&
+               value->checked_type().element == ElementType::float32 && is_divisible(node->inputs[1]);
     }
 
     /// The quotient of such a value, or of a constant.

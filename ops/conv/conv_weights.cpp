@@ -53,7 +53,7 @@ int64_t channels_at_once(ElementType inputs, const Dim& channels, const Target& 
     if (steps > 1 || !is_widened(inputs) || !channels.constant()) return steps;
     const double rate = channel_rate(inputs, channels, target);
     if (inputs == ElementType::uint8) return rate > channel_rate(ElementType::int16, channels, target) ? quad : 1;
-    return rate > single_rate ? pair : 1;
+    return rate > single_rate && !channels.is(1) ? pair : 1;
 }
 
 double channel_rate(ElementType inputs, const Dim& channels, const Target& target) {

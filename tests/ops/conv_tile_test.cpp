@@ -88,6 +88,19 @@ TEST_CASE("tiles of several vectors extend past the last channel as far as there
     CHECK(vectors(152, 8) > 1);
 }
 
+TEST_CASE("tiles that may not be shifted inwards divide the channels") {
+    const Target target = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
+    ConvLoops loops = rows_of_13();
+    const auto vectors = [&](int64_t channels, bool whole_tiles) {
+        loops.channels = channels, loops.whole_tiles = whole_tiles;
+        return choose_conv_tile(loops, target).vectors;
+    };
+    // Of 19 vectors, a prime number.
+    CHECK(vectors(152, false) > 1);
+    CHECK(vectors(152, true) == 1);
+    for (const int64_t channels : {72, 88, 112, 672}) CHECK(channels % (8 * vectors(channels, true)) == 0);
+}
+
 TEST_CASE("half vectors fill channels if they are as fast as whole ones") {
     Target target = Target::parse("x86-64-linux-avx512_skylake");
     ConvLoops loops = rows_of_13();

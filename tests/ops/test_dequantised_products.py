@@ -152,6 +152,63 @@ def test_convolution_of_other_ranks(case):
     check(case)
 
 
+def block(inputs, channels, stride) -> onnx.ModelProto:
+    """A block of a quantised MobileNet: its sums are requantised, clipped, and, if the image keeps its size, added to its input."""
+    nodes, constants, y = [], {"low": np.float32(0), "high": np.float32(2)}, "q"
+
+    def quantise(name, x, scale, zero_point):
+        constants.update({f"{name}_scale": np.float32(scale), f"{name}_zero_point": np.uint8(zero_point)})
+        nodes.append(node("QuantizeLinear", f"{x} {name}_scale {name}_zero_point", name))
+
+    def dequantise(name):
+        nodes.append(node("DequantizeLinear", f"{name} {name}_scale {name}_zero_point", f"{name}_real"))
+        return f"{name}_real"
+
+    def convolve(name, x, weights, **attributes):
+        constants.update({f"{name}_w": draw(np.int8, *weights), f"{name}_w_scale": scales(weights[0]) / 100, f"{name}_b": scales(weights[0])})
+        nodes.append(node("DequantizeLinear", f"{name}_w {name}_w_scale", f"{name}_r", axis=0))
+        nodes.append(node("Conv", f"{x} {name}_r {name}_b", name, **attributes))
+        return name
+
+    constants.update({"q_scale": np.float32(0.03), "q_zero_point": np.uint8(130)})
+    x = dequantise("q")
+    nodes.append(node("Clip", f"{convolve('expanded', x, (channels, inputs, 1, 1))} low high", "clipped"))
+    quantise("wide", "clipped", 2 / 255, 0)
+    spread = convolve("spread", dequantise("wide"), (channels, 1, 3, 3), group=channels, pads=[1, 1, 1, 1], strides=[stride, stride])
+    nodes.append(node("Relu", spread, "positive"))
+    quantise("deep", "positive", 0.02, 0)
+    y = convolve("projected", dequantise("deep"), (inputs, channels, 1, 1))
+    quantise("narrow", y, 0.002, 120)
+    y = dequantise("narrow")
+    if stride == 1:
+        nodes.append(node("Add", f"{x} {y}", "sum"))
+        quantise("added", "sum", 0.04, 110)
+        y = dequantise("added")
+    nodes.append(node("Identity", y, "y"))
+    sizes = [16 // stride, 20 // stride]
+    return model(nodes, [("q", TensorProto.UINT8, [1, inputs, 16, 20])], [("y", FLOAT, [1, inputs, *sizes])], constants)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Recipe(block, *sizes, options={"target": target})
+        for target in ("host", "x86-64-linux-sse41-avx-f16c-fma-avx2")
+        for sizes in ((16, 96, 1), (24, 72, 2), (24, 152, 1), (18, 40, 1))
+    ],
+    ids=str,
+)
+def test_block(case):
+    """Numbers next to where rounding changes may be one step off, and what follows a little more."""
+    inputs = {"q": draw(np.uint8, *(dim.dim_value for dim in case.model().graph.input[0].type.tensor_type.shape.dim))}
+    expected = OnnxReference(case.model()).run(inputs)["y"]
+    step = np.diff(np.unique(expected)).min()
+    steps = np.abs(case.compile().run_by_name(inputs)["y"] - expected) / step
+    assert np.ptp(expected) > 50 * step
+    assert steps.max() < 1.5
+    assert np.mean(steps > 0.5) < 0.01
+
+
 def transposed_convolution(inputs, per_channel, size, **attributes) -> onnx.ModelProto:
     channels = 5
     constants = {"w": draw(np.int8, inputs, channels, size, size), "w_scale": scales(channels if per_channel else None), "b": scales(channels)}
