@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
+#include <unordered_map>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "compiler/graph/node_key.h"
 #include "compiler/infer/check_types.h"
 #include "compiler/infer/infer_if.h"
 #include "compiler/infer/infer_repetition.h"
@@ -151,33 +154,6 @@ bool follows_from_constants(const Value* value) {
            (value->known && std::all_of(value->known->integers.begin(), value->known->integers.end(), is_number));
 }
 
-/// Whether attributes are equal; those with tensors, types or graphs are not compared.
-bool equals(const Attribute& a, const Attribute& b) {
-    const auto equals_b = [&](const auto& value) {
-        using T = std::decay_t<decltype(value)>;
-        if constexpr (std::is_same_v<T, Constant> || std::is_same_v<T, TensorType> ||
-                      std::is_same_v<T, std::shared_ptr<Graph>>) {
-            return false;
-        } else {
-            const T* other = std::get_if<T>(&b);
-            return other && value == *other;
-        }
-    };
-    return std::visit(equals_b, a);
-}
-
-/// Whether two nodes compute the same from the same inputs.
-bool computes_same(const Node& a, const Node& b) {
-    const auto attributes_equal = [](const auto& one, const auto& other) {
-        return one.first == other.first && equals(one.second, other.second);
-    };
-    const auto both_or_neither = [](const Value* one, const Value* other) { return !one == !other; };
-    return a.op_type == b.op_type && a.domain == b.domain && a.version == b.version && a.inputs == b.inputs &&
-           std::equal(a.attributes.begin(), a.attributes.end(), b.attributes.begin(), b.attributes.end(),
-                      attributes_equal) &&
-           std::equal(a.outputs.begin(), a.outputs.end(), b.outputs.begin(), b.outputs.end(), both_or_neither);
-}
-
 /// Infers the nodes of a graph. Folds those that depend on constants only, if sizes depend on their results. Merges
 /// those that find the same sizes at run time.
 class Inference {
@@ -220,14 +196,12 @@ private:
     bool merge(const Node& node) {
         const auto is_output = [this](const Value* output) { return output && graph_.is_output(output); };
         if (std::any_of(node.outputs.begin(), node.outputs.end(), is_output)) return false;
-        const auto earlier = std::find_if(finders_.begin(), finders_.end(),
-                                          [&](const Node* other) { return computes_same(*other, node); });
-        if (earlier == finders_.end()) {
-            finders_.push_back(&node);
-            return false;
-        }
+        const auto key = node_key(node);
+        if (!key) return false;
+        const auto [earlier, is_new] = finders_.emplace(*key, &node);
+        if (is_new) return false;
         for (size_t i = 0; i < node.outputs.size(); ++i) {
-            if (node.outputs[i]) graph_.replace_uses(node.outputs[i], (*earlier)->outputs[i]);
+            if (node.outputs[i]) graph_.replace_uses(node.outputs[i], earlier->second->outputs[i]);
         }
         return true;
     }
@@ -264,7 +238,7 @@ private:
 
     Graph& graph_;
     const FoldNode& fold_;
-    std::vector<const Node*> finders_;  // nodes that find extents
+    std::unordered_map<std::string, const Node*> finders_;  // nodes that find extents, by their keys
 };
 
 }  // namespace

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <set>
-#include <string_view>
 
 #include "compiler/graph/new_node.h"
+#include "compiler/graph/node_key.h"
 #include "ops/node_generator.h"
 
 namespace onnx2halide {
@@ -66,13 +66,6 @@ std::optional<Constant> constant_of_known(const Value& value) {
 Value* add_numbers(Graph& graph, const std::vector<int64_t>& numbers, const std::string& hint) {
     return add_constant(graph, make_constant(ElementType::int64, {static_cast<int64_t>(numbers.size())}, numbers),
                         hint);
-}
-
-bool draws_random_numbers(const Node& node) {
-    static const std::set<std::string_view> types = {"Bernoulli",        "Multinomial",   "RandomNormal",
-                                                     "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
-    const bool is_training = node.op_type == "Dropout" && node.has_input(2);
-    return is_training || types.contains(node.op_type);
 }
 
 bool is_compile_time_constant(const Value* value) {

@@ -16,9 +16,6 @@ std::optional<Constant> constant_of_known(const Value& value);
 /// Adds a row of int64 numbers, such as a shape or the starts of a Slice. The value's name starts with `hint`.
 Value* add_numbers(Graph& graph, const std::vector<int64_t>& numbers, const std::string& hint);
 
-/// Whether a node draws random numbers, so that equal nodes have different results.
-bool draws_random_numbers(const Node& node);
-
 /// Whether the fold program can compute a value: whether it is a constant or depends on constants only.
 bool is_compile_time_constant(const Value* value);
 

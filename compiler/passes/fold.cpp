@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "compiler/graph/node_key.h"
 #include "compiler/passes/constants.h"
 #include "ops/node_generator.h"
 

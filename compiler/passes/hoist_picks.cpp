@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/graph/node_key.h"
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
