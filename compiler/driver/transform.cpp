@@ -75,6 +75,7 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     split_phases(graph, target, policy);
     sample_inputs(graph, target);
     use_byte_products(graph, target);
+    use_float_products(graph, target);
     // Shared weights, from which the passes above may have made several nodes, are packed once.
     merge_duplicates(graph);
     pack_weights(graph, target, policy, targets);

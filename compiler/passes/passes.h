@@ -67,6 +67,11 @@ void move_quantisation_scales(Graph& graph);
 /// subtracted from the sums.
 void use_byte_products(Graph& graph, const Target& target);
 
+/// Rewrites products of 8-bit integers that are centred in 16 bits to multiply floats, if these hold every sum exactly
+/// and the target does not add several products of integers at once: in depthwise convolutions, say, or if both
+/// operands are computed.
+void use_float_products(Graph& graph, const Target& target);
+
 /// Removes the taps of a Conv that read padding only for every output, as in kernels that are dilated beyond the size
 /// of a small image.
 void trim_conv_taps(Graph& graph);

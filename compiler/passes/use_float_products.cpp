@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cstdlib>
+
+#include "compiler/infer/add_node.h"
+#include "compiler/passes/centred.h"
+#include "compiler/passes/constants.h"
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "ops/conv/conv_weights.h"
+#include "ops/product/product.h"
+
+namespace onnx2halide {
+
+namespace {
+
+/// Up to this number every integer is a float.
+constexpr int64_t most_exact = 1 << 24;
+
+int64_t magnitude(const Range& range) { return std::max(std::abs(range.least), std::abs(range.most)); }
+
+/// The number of terms of each sum; nullopt for other nodes, and if it is known only at run time.
+std::optional<int64_t> terms(const Node& node) {
+    const std::vector<Dim>&left = node.inputs[0]->checked_type().shape, &right = node.inputs[1]->checked_type().shape;
+    if (is_operator(node, "Conv")) return product({right.begin() + 1, right.end()}).constant();
+    if (is_operator(node, "Gemm") && !node.has_input(2) && node.real("alpha", 1) == 1)
+        return left[node.integer("transA", 0) != 0 ? 0 : 1].constant();
+    return is_operator(node, "MatMul") ? left.back().constant() : std::nullopt;
+}
+
+/// The largest magnitude of a bias, 0 without one; nullopt if it is not known.
+std::optional<int64_t> largest_bias(const Node& node) {
+    if (!is_operator(node, "Conv") || !node.has_input(2)) return 0;
+    if (!node.inputs[2]->constant) return {};
+    int64_t largest = 0;
+    for (const int64_t number : node.inputs[2]->constant->integers()) largest = std::max(largest, std::abs(number));
+    return largest;
+}
+
+/// Whether the target has an instruction that multiplies and adds several terms of such sums.
+bool adds_several(const Node& node, const Target& target) {
+    if (!is_compile_time_constant(node.inputs[1])) return false;
+    const std::vector<Dim>& right = node.inputs[1]->checked_type().shape;
+    if (is_operator(node, "Conv")) return channels_at_once(ElementType::int16, right[1], target) > 1;
+    if (right.size() != 2) return false;
+    const bool is_transposed = node.integer("transB", 0) != 0;
+    return steps_at_once(ElementType::int16, right[is_transposed ? 1 : 0], target) > 1;
+}
+
+/// Whether floats hold all sums of a product of centred integers, and are multiplied faster.
+bool gains_from_floats(const Node& node, const Target& target) {
+    if (!is_operator(node, "Conv") && !is_operator(node, "MatMul") && !is_operator(node, "Gemm")) return false;
+    const auto left = centred(node.inputs[0]), right = centred(node.inputs[1]);
+    if (!left || !right || adds_several(node, target)) return false;
+    const auto count = terms(node), bias = largest_bias(node);
+    return count && bias && *count <= most_exact &&
+           *count * magnitude(range_of(*left)) * magnitude(range_of(*right)) + *bias <= most_exact;
+}
+
+class Rewriting {
+public:
+    explicit Rewriting(Graph& graph) : graph_(graph) {}
+
+    void rewrite(Node* node) {
+        NewNode product{node->op_type, node->version, node->inputs, node->attributes};
+        for (Value*& input : product.inputs) {
+            if (input) input = add_node(graph_, cast(input, ElementType::float32), input->name + "_real", node);
+        }
+        Value* sums = add_node(graph_, product, node->name + "_real", node);
+        for (const Node* reader : std::vector<Node*>(node->outputs[0]->consumers)) {
+            Value* result = reader->outputs[0];
+            if (is_operator(*reader, "Cast") && result->checked_type().element == ElementType::float32 &&
+                !graph_.is_output(result))
+                graph_.replace_uses(result, sums);
+        }
+        Node integers = *node;
+        integers.op_type = "Cast";
+        integers.version = 13;
+        integers.inputs = {sums};
+        integers.attributes = {{"to", static_cast<int64_t>(ElementType::int32)}};
+        graph_.add(std::move(integers), node);
+        graph_.remove(node);
+    }
+
+private:
+    Graph& graph_;
+};
+
+}  // namespace
+
+void use_float_products(Graph& graph, const Target& target) {
+    if (target.pair_rate == 0) return;
+    std::vector<Node*> found;
+    for (const auto& node : graph.nodes()) {
+        if (gains_from_floats(*node, target)) found.push_back(node.get());
+    }
+    Rewriting rewriting(graph);
+    for (Node* node : found) rewriting.rewrite(node);
+    prune(graph);
+}
+
+}  // namespace onnx2halide
