@@ -69,9 +69,10 @@ TEST_CASE("integers that floats may not hold stay") {
 TEST_CASE("a reader that wants floats reads them; others read integers") {
     const auto graph = rewritten("s = MatMul(a, b)\nf = Cast-13(s) to=1\nh = constant float32[] 2\nq = Mul(f, h)");
     CHECK_THAT(graph_text(*graph), Catch::EndsWith("s_real = MatMul(a_real, b_real)\nq = Mul(s_real, h)\noutput q\n"));
-    const auto both = rewritten("s = MatMul(a, b)\nn = Neg(s)\nf = Cast-13(s) to=1\nm = Cast-13(n) to=1\nq = Add(f, m)");
-    CHECK_THAT(graph_text(*both), Catch::Contains("s = Cast(s_real)\nn = Neg(s)\n") &&
-                                      Catch::EndsWith("q = Add(s_real, m)\noutput q\n"));
+    const auto both =
+        rewritten("s = MatMul(a, b)\nn = Neg(s)\nf = Cast-13(s) to=1\nm = Cast-13(n) to=1\nq = Add(f, m)");
+    CHECK_THAT(graph_text(*both),
+               Catch::Contains("s = Cast(s_real)\nn = Neg(s)\n") && Catch::EndsWith("q = Add(s_real, m)\noutput q\n"));
 }
 
 }  // namespace onnx2halide
