@@ -52,11 +52,10 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     fuse_pad(graph);
 
     // Quantised nodes: those that dequantise reach the products, and transposed convolutions become convolutions, so
-    // that use_integer_products finds both. What stays is float from here on. Sums of integers have constant factors.
+    // that use_integer_products finds both. What stays is float from here on.
     move_quantisation(graph);
     split_quantised_phases(graph, target, policy);
     use_integer_products(graph, target, policy);
-    move_quantisation_scales(graph);
 
     // Fewer nodes. Scales that are folded into weights no longer separate a convolution from its activation; the other
     // passes recognise nodes as exporters write them, which no later pass preserves.
@@ -65,6 +64,8 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     fuse_channel_scales(graph);
     fuse_standardisation(graph);
     fuse_activations(graph);
+    // Scales that divide other constants change the numbers by which these know activations.
+    move_quantisation_scales(graph);
     // Over nodes that these have fused.
     hoist_picks(graph);
     find_global_pools(graph);

@@ -49,11 +49,11 @@ private:
 };
 
 /// Adds the elements of a value if they are known and few, else its identity.
-void add_value(Key& key, const Value* value) {
+void add_value(Key& key, const Value* value, ComputedInputs computed) {
     const bool is_constant =
         value && value->constant && value->constant->data && value->type == value->constant->type();
     const bool is_small = is_constant && value->constant->data->size() <= most_bytes;
-    const bool is_known = value && value->known;
+    const bool is_known = value && value->known && computed == ComputedInputs::by_elements;
     key.add(is_small ? 'c' : is_constant ? 'b' : is_known ? 'k' : 'v');
     if (is_small) {
         key.add(*value->constant);
@@ -80,7 +80,7 @@ bool draws_random_numbers(const Node& node) {
     return is_training || types.contains(node.op_type);
 }
 
-std::optional<std::string> node_key(const Node& node) {
+std::optional<std::string> node_key(const Node& node, ComputedInputs computed) {
     if (node.outputs.empty() || draws_random_numbers(node)) return std::nullopt;
     Key key;
     key.add(node.domain);
@@ -103,7 +103,7 @@ std::optional<std::string> node_key(const Node& node) {
         if (!is_comparable) return std::nullopt;
     }
     key.add(node.inputs.size());
-    for (const Value* input : node.inputs) add_value(key, input);
+    for (const Value* input : node.inputs) add_value(key, input, computed);
     for (const Value* output : node.outputs) key.add(output != nullptr);
     return key.text();
 }

@@ -196,7 +196,7 @@ private:
     bool merge(const Node& node) {
         const auto is_output = [this](const Value* output) { return output && graph_.is_output(output); };
         if (std::any_of(node.outputs.begin(), node.outputs.end(), is_output)) return false;
-        const auto key = node_key(node);
+        const auto key = node_key(node, ComputedInputs::by_identity);
         if (!key) return false;
         const auto [earlier, is_new] = finders_.emplace(*key, &node);
         if (is_new) return false;

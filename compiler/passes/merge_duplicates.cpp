@@ -31,7 +31,7 @@ void replace(Graph& graph, Value* duplicate, Value* kept) {
 void merge_duplicates(Graph& graph) {
     std::unordered_map<std::string, Node*> known;
     for (Node* node : graph.snapshot()) {
-        const auto key = node_key(*node);
+        const auto key = node_key(*node, ComputedInputs::by_elements);
         if (!key) continue;
         const auto [first, is_new] = known.emplace(*key, node);
         if (is_new || !may_replace(graph, *first->second, *node)) continue;

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "compiler/infer/add_node.h"
 #include "compiler/infer/infer.h"
@@ -11,85 +13,107 @@ namespace onnx2halide {
 
 namespace {
 
-/// Whether the fold program can divide a value's elements.
+/// Whether the fold program can divide a value's elements, none of which overflows.
 bool is_divisible(const Value* value) {
-    return is_compile_time_constant(value) && value->checked_type().element == ElementType::float32;
+    constexpr double most = 0x1p80;
+    if (value->checked_type().element != ElementType::float32 || !is_compile_time_constant(value)) return false;
+    if (!value->constant) return true;
+    return std::ranges::all_of(value->constant->reals(), [](double number) { return std::abs(number) <= most; });
+}
+
+/// Whether a value is a sum of integers as floats.
+bool is_real_sum(const Value* value) {
+    const Node* node = value->producer;
+    return node && is_operator(*node, "Cast") && node->inputs[0]->checked_type().element == ElementType::int32;
 }
 
 /// Moves the division by the scale of one QuantizeLinear.
 class ScaleMover {
 public:
-    ScaleMover(Graph& graph, Node& quantise) : graph_(graph), quantise_(quantise), scale_(quantise.inputs[1]) {}
+    ScaleMover(Graph& graph, Node& quantise) : graph_(graph), quantise_(quantise) {}
 
     void move() {
         if (!has_usual_scale() || !can_divide(quantise_.inputs[0])) return;
-        Value* x = divided(quantise_.inputs[0]);
-        const Constant one = make_constant(ElementType::float32, {}, std::vector<float>{1});
-        graph_.set_input(&quantise_, 0, x);
-        graph_.set_input(&quantise_, 1, add_constant(graph_, one, quantise_.name + "_scale"));
+        // A number without axes leaves the ranks of what it divides.
+        scale_ = scalar(static_cast<float>(quantise_.inputs[1]->constant->reals()[0]), "_scale");
+        graph_.set_input(&quantise_, 0, divided(quantise_.inputs[0]));
+        graph_.set_input(&quantise_, 1, scalar(1, "_one"));
         infer_node(quantise_);  // so that the number is known
     }
 
 private:
     Graph& graph_;
     Node& quantise_;
-    Value* scale_;
+    Value* scale_ = nullptr;
 
-    /// Whether integers have a single known scale, other than 1, by which no usual number overflows or underflows.
+    Value* scalar(float number, const std::string& role) {
+        const Constant constant = make_constant(ElementType::float32, {}, std::vector<float>{number});
+        return add_constant(graph_, constant, quantise_.name + role);
+    }
+
+    /// Whether integers have a single known scale, other than 1, that is neither very small nor very large.
     bool has_usual_scale() const {
         constexpr double least = 0x1p-40, most = 0x1p40;
-        const auto& scale = scale_->constant;
+        const auto& scale = quantise_.inputs[1]->constant;
         if (!scale || scale->element != ElementType::float32 || scale->elements() != 1) return false;
         const double number = scale->reals()[0];
         return number != 1 && number >= least && number <= most && quantise_.integer("precision", 0) == 0 &&
                quantised_range(quantise_.outputs[0]->checked_type().element);
     }
 
+    /// The inputs of a node to divide so that its result becomes the quotient; nullopt if there are none.
+    std::optional<std::vector<size_t>> inputs_to_divide(const Node& node) const {
+        const std::vector<Value*>& inputs = node.inputs;
+        const auto are_constant = [&](size_t first) {
+            return std::all_of(inputs.begin() + first, inputs.end(), [](auto* x) { return !x || is_divisible(x); });
+        };
+        if (is_operator(node, "Mul")) {
+            for (const size_t i : {0, 1}) {
+                if (is_real_sum(inputs[i]) && is_divisible(inputs[1 - i])) return {{1 - i}};
+            }
+        }
+        // Weights that several nodes share remain shared.
+        if (is_operator(node, "Conv") && inputs[1]->consumers.size() == 1 && are_constant(1)) return {{1, 2}};
+        if (is_operator(node, "Relu") && can_divide(inputs[0])) return {{0}};
+        const bool has_bounds = is_operator(node, "Clip") && node.attributes.empty();
+        if (has_bounds && can_divide(inputs[0]) && are_constant(1)) return {{0, 1, 2}};
+        const bool is_sum = is_operator(node, "Add") && (can_divide(inputs[0]) || can_divide(inputs[1])) &&
+                            can_divide_term(inputs[0]) && can_divide_term(inputs[1]);
+        return is_sum ? std::optional<std::vector<size_t>>{{0, 1}} : std::nullopt;
+    }
+
     /// Whether a value that nothing else reads becomes its quotient if constants are divided.
     bool can_divide(const Value* value) const {
         const Node* node = sole_producer(graph_, value);
-        if (!node || value->checked_type().element != ElementType::float32) return false;
-        const std::vector<Value*>& inputs = node->inputs;
-        if (is_operator(*node, "Mul")) return is_divisible(inputs[0]) || is_divisible(inputs[1]);
-        if (is_operator(*node, "Relu")) return can_divide(inputs[0]);
-        if (is_operator(*node, "Conv"))
-            return is_divisible(inputs[1]) && (!node->has_input(2) || is_divisible(inputs[2]));
-        if (is_operator(*node, "Add"))
-            return std::ranges::all_of(inputs, [&](const Value* input) { return can_divide_term(input); });
-        const bool has_bounds = is_operator(*node, "Clip") && node->attributes.empty();
-        return has_bounds && can_divide(inputs[0]) &&
-               std::all_of(inputs.begin() + 1, inputs.end(), [](const Value* x) { return !x || is_divisible(x); });
+        return node && value->checked_type().element == ElementType::float32 && inputs_to_divide(*node);
     }
 
-    /// The same for a term of a sum. A dequantised number by itself stays: quantised with twice its scale, say, every
-    /// second one would be a tie.
-    bool can_divide_term(const Value* value) const {
-        if (is_divisible(value) || can_divide(value)) return true;
+    /// The number that a value is dequantised from, if nothing else reads the value.
+    const Node* dequantisation(const Value* value) const {
         const Node* node = sole_producer(graph_, value);
-        return node && is_operator(*node, "DequantizeLinear") &&
-               value->checked_type().element == ElementType::float32 && is_divisible(node->inputs[1]);
+        const bool is_found = node && is_operator(*node, "DequantizeLinear") && is_divisible(node->inputs[1]);
+        return is_found && value->checked_type().element == ElementType::float32 ? node : nullptr;
+    }
+
+    /// The same for a term of a sum, which may also be a constant or a dequantised number. A sum of such terms alone
+    /// stays: quantised with twice their scale, say, every second one would be a tie.
+    bool can_divide_term(const Value* value) const {
+        return can_divide(value) || dequantisation(value) || is_divisible(value);
     }
 
     /// The quotient of such a value, or of a constant.
     Value* divided(Value* value) {
-        if (is_divisible(value))
-            return add_node(graph_, {"Div", 14, {value, scale_}}, value->name + "_in_steps", &quantise_);
+        const std::string name = value->name + "_in_steps";
+        const bool is_dequantised = dequantisation(value), is_computed = is_dequantised || can_divide(value);
+        if (!is_computed) return add_node(graph_, {"Div", 14, {value, scale_}}, name, &quantise_);
         const Node& node = *value->producer;
         NewNode quotient{node.op_type, node.version, node.inputs, node.attributes};
-        for (const size_t i : divided_inputs(node)) {
+        for (const size_t i : is_dequantised ? std::vector<size_t>{1} : *inputs_to_divide(node)) {
             if (node.has_input(i)) quotient.inputs[i] = divided(node.inputs[i]);
         }
-        Value* result = add_node(graph_, quotient, value->name + "_in_steps", &quantise_);
+        Value* result = add_node(graph_, quotient, name, &quantise_);
         result->producer->origin = node.label();
         return result;
-    }
-
-    static std::vector<size_t> divided_inputs(const Node& node) {
-        if (node.op_type == "Mul") return {is_divisible(node.inputs[0]) ? size_t{0} : size_t{1}};
-        if (node.op_type == "DequantizeLinear") return {1};
-        if (node.op_type == "Conv") return {1, 2};
-        if (node.op_type == "Relu") return {0};
-        return node.op_type == "Add" ? std::vector<size_t>{0, 1} : std::vector<size_t>{0, 1, 2};
     }
 };
 

@@ -7,6 +7,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv/conv_weights.h"
+#include "ops/conv/winograd.h"
 #include "ops/product/product.h"
 
 namespace onnx2halide {
@@ -22,9 +23,12 @@ int64_t magnitude(const Range& range) { return std::max(std::abs(range.least), s
 std::optional<int64_t> terms(const Node& node) {
     const std::vector<Dim>&left = node.inputs[0]->checked_type().shape, &right = node.inputs[1]->checked_type().shape;
     if (is_operator(node, "Conv")) return product({right.begin() + 1, right.end()}).constant();
+    // Either operand may be the one whose depth is known.
+    const auto depth = [](const Dim& a, const Dim& b) { return a.constant() ? a.constant() : b.constant(); };
     if (is_operator(node, "Gemm") && !node.has_input(2) && node.real("alpha", 1) == 1)
-        return left[node.integer("transA", 0) != 0 ? 0 : 1].constant();
-    return is_operator(node, "MatMul") ? left.back().constant() : std::nullopt;
+        return depth(left[node.integer("transA", 0) != 0 ? 0 : 1], right[node.integer("transB", 0) != 0 ? 1 : 0]);
+    if (!is_operator(node, "MatMul")) return {};
+    return depth(left.back(), right[right.size() < 2 ? 0 : right.size() - 2]);
 }
 
 /// The largest magnitude of a bias, 0 without one; nullopt if it is not known.
@@ -46,55 +50,59 @@ bool adds_several(const Node& node, const Target& target) {
     return steps_at_once(ElementType::int16, right[is_transposed ? 1 : 0], target) > 1;
 }
 
+/// Whether Winograd's algorithm, which rounds, might compute a convolution of floats.
+bool may_round(const Node& node) {
+    if (!is_operator(node, "Conv") || !is_compile_time_constant(node.inputs[1])) return false;
+    const TensorType& weights = node.inputs[1]->checked_type();
+    if (!weights.elements().constant()) return true;
+    std::vector<int64_t> kernel;
+    for (size_t i = 2; i < weights.rank(); ++i) kernel.push_back(*weights.shape[i].constant());
+    const int64_t group = node.integer("group", 1);
+    const Window window = read_window(node, node.inputs[0]->checked_type().shape, kernel);
+    return has_winograd(window, group, *weights.shape[0].constant() / group);
+}
+
 /// Whether floats hold all sums of a product of centred integers, and are multiplied faster.
 bool gains_from_floats(const Node& node, const Target& target) {
     if (!is_operator(node, "Conv") && !is_operator(node, "MatMul") && !is_operator(node, "Gemm")) return false;
     const auto left = centred(node.inputs[0]), right = centred(node.inputs[1]);
-    if (!left || !right || adds_several(node, target)) return false;
+    if (!left || !right || adds_several(node, target) || may_round(node)) return false;
     const auto count = terms(node), bias = largest_bias(node);
     return count && bias && *count <= most_exact &&
            *count * magnitude(range_of(*left)) * magnitude(range_of(*right)) + *bias <= most_exact;
 }
 
-class Rewriting {
-public:
-    explicit Rewriting(Graph& graph) : graph_(graph) {}
-
-    void rewrite(Node* node) {
-        NewNode product{node->op_type, node->version, node->inputs, node->attributes};
-        for (Value*& input : product.inputs) {
-            if (input) input = add_node(graph_, cast(input, ElementType::float32), input->name + "_real", node);
-        }
-        Value* sums = add_node(graph_, product, node->name + "_real", node);
-        for (const Node* reader : std::vector<Node*>(node->outputs[0]->consumers)) {
-            Value* result = reader->outputs[0];
-            if (is_operator(*reader, "Cast") && result->checked_type().element == ElementType::float32 &&
-                !graph_.is_output(result))
-                graph_.replace_uses(result, sums);
-        }
-        Node integers = *node;
-        integers.op_type = "Cast";
-        integers.version = 13;
-        integers.inputs = {sums};
-        integers.attributes = {{"to", static_cast<int64_t>(ElementType::int32)}};
-        graph_.add(std::move(integers), node);
-        graph_.remove(node);
+void rewrite(Graph& graph, Node* node) {
+    NewNode product{node->op_type, node->version, node->inputs, node->attributes};
+    for (Value*& input : product.inputs) {
+        if (input) input = add_node(graph, cast(input, ElementType::float32), input->name + "_real", node);
     }
-
-private:
-    Graph& graph_;
-};
+    Value* sums = add_node(graph, product, node->name + "_real", node);
+    sums->producer->origin = node->label();
+    for (const Node* reader : std::vector<Node*>(node->outputs[0]->consumers)) {
+        Value* result = reader->outputs[0];
+        if (is_operator(*reader, "Cast") && result->checked_type().element == ElementType::float32 &&
+            !graph.is_output(result))
+            graph.replace_uses(result, sums);
+    }
+    Node integers = *node;
+    integers.op_type = "Cast";
+    integers.version = 13;
+    integers.inputs = {sums};
+    integers.attributes = {{"to", static_cast<int64_t>(ElementType::int32)}};
+    graph.add(std::move(integers), node);
+    graph.remove(node);
+}
 
 }  // namespace
 
 void use_float_products(Graph& graph, const Target& target) {
-    if (target.pair_rate == 0) return;
+    if (target.pair_rate == 0) return;  // not x86
     std::vector<Node*> found;
     for (const auto& node : graph.nodes()) {
         if (gains_from_floats(*node, target)) found.push_back(node.get());
     }
-    Rewriting rewriting(graph);
-    for (Node* node : found) rewriting.rewrite(node);
+    for (Node* node : found) rewrite(graph, node);
     prune(graph);
 }
 

@@ -61,7 +61,7 @@ bool InnerConv::covers_lanes(const KernelSource& source) const {
 
 double InnerConv::cycles_to_read_again(const Target& target) const {
     constexpr double exposed = 0.5;  // the share that arithmetic does not hide, as measured
-    const int64_t bytes = loops_.input_elements / loops_.images * info(ElementType::float32).bytes,
+    const int64_t bytes = loops_.input_elements / loops_.images * info(node_->inputs[0]->checked_type().element).bytes,
                   from_afar = std::max<int64_t>(0, bytes - target.level2_bytes),
                   again = ceil_div(loops_.channels, input_.channels) - 1;
     // Copies are counted as such.

@@ -12,8 +12,14 @@ std::unique_ptr<Graph> rewritten(const std::string& product, const char* target 
     auto graph = parse_graph(fmt::format(R"(
         x = input uint8[3,64]
         y = input int8[64,5]
-        long = input uint8[3,512]
-        high = input uint8[512,5]
+        long = input uint8[3,259]
+        high = input uint8[259,5]
+        fits = input uint8[3,258]
+        tall = input uint8[258,5]
+        grey = input uint8[1,1,5,5]
+        weight = constant int8[4,1,3,3] 1
+        open = input uint8[3,n]
+        odd = constant int8[63,6] 1
         image = input uint8[1,8,5,5]
         z = constant uint8[] 3
         w = constant int8[64,6] 1
@@ -27,7 +33,13 @@ std::unique_ptr<Graph> rewritten(const std::string& product, const char* target 
         b = Cast-13(y) to=5
         long16 = Cast-13(long) to=5
         high16 = Cast-13(high) to=5
+        fits16 = Cast-13(fits) to=5
+        tall16 = Cast-13(tall) to=5
+        open16 = Cast-13(open) to=5
+        odd16 = Cast-13(odd) to=5
         i = Cast-13(image) to=5
+        grey16 = Cast-13(grey) to=5
+        weight16 = Cast-13(weight) to=5
         w16 = Cast-13(w) to=5
         k16 = Cast-13(k) to=5
         dense16 = Cast-13(dense) to=5
@@ -54,6 +66,7 @@ TEST_CASE("products that no instruction sums several terms of multiply floats") 
     CHECK(is_float("q = MatMul(a, b)"));
     CHECK(is_float("q = Gemm(a, b)"));
     CHECK(is_float("q = Conv(i, k16, small) group=8"));
+    CHECK(is_float("q = MatMul(open16, odd16)"));
     // Pairs of integers are faster.
     CHECK(!is_float("q = MatMul(a, w16)"));
     CHECK(!is_float("q = Conv(i, dense16)"));
@@ -62,7 +75,11 @@ TEST_CASE("products that no instruction sums several terms of multiply floats") 
 }
 
 TEST_CASE("integers that floats may not hold stay") {
+    // 258 products of 255 * 255 are just below 2^24.
+    CHECK(is_float("q = MatMul(fits16, tall16)"));
     CHECK(!is_float("q = MatMul(long16, high16)"));
+    // Winograd's algorithm would round.
+    CHECK(!is_float("q = Conv(grey16, weight16)"));
     CHECK(!is_float("q = Conv(i, k16, large) group=8"));
 }
 
