@@ -77,9 +77,10 @@ private:
         if (is_operator(node, "Relu") && can_divide(inputs[0])) return {{0}};
         const bool has_bounds = is_operator(node, "Clip") && node.attributes.empty();
         if (has_bounds && can_divide(inputs[0]) && are_constant(1)) return {{0, 1, 2}};
-        const bool is_sum = is_operator(node, "Add") && (can_divide(inputs[0]) || can_divide(inputs[1])) &&
-                            can_divide_term(inputs[0]) && can_divide_term(inputs[1]);
-        return is_sum ? std::optional<std::vector<size_t>>{{0, 1}} : std::nullopt;
+        if (!is_operator(node, "Add")) return {};
+        const bool first = can_divide(inputs[0]), second = can_divide(inputs[1]);
+        const bool are_terms = (first && (second || is_term(inputs[1]))) || (second && is_term(inputs[0]));
+        return are_terms ? std::optional<std::vector<size_t>>{{0, 1}} : std::nullopt;
     }
 
     /// Whether a value that nothing else reads becomes its quotient if constants are divided.
@@ -88,27 +89,25 @@ private:
         return node && value->checked_type().element == ElementType::float32 && inputs_to_divide(*node);
     }
 
-    /// The number that a value is dequantised from, if nothing else reads the value.
-    const Node* dequantisation(const Value* value) const {
+    /// Whether a value that nothing else reads is dequantised with a constant scale.
+    bool is_dequantised(const Value* value) const {
         const Node* node = sole_producer(graph_, value);
-        const bool is_found = node && is_operator(*node, "DequantizeLinear") && is_divisible(node->inputs[1]);
-        return is_found && value->checked_type().element == ElementType::float32 ? node : nullptr;
+        return node && is_operator(*node, "DequantizeLinear") && is_divisible(node->inputs[1]) &&
+               value->checked_type().element == ElementType::float32;
     }
 
-    /// The same for a term of a sum, which may also be a constant or a dequantised number. A sum of such terms alone
-    /// stays: quantised with twice their scale, say, every second one would be a tie.
-    bool can_divide_term(const Value* value) const {
-        return can_divide(value) || dequantisation(value) || is_divisible(value);
-    }
+    /// Whether a value can be added to such a one: a constant or a dequantised number. A sum of these alone stays:
+    /// quantised with twice their scale, say, every second one would be a tie.
+    bool is_term(const Value* value) const { return is_dequantised(value) || is_divisible(value); }
 
-    /// The quotient of such a value, or of a constant.
+    /// The quotient of a value that can be divided, or of a term.
     Value* divided(Value* value) {
         const std::string name = value->name + "_in_steps";
-        const bool is_dequantised = dequantisation(value), is_computed = is_dequantised || can_divide(value);
-        if (!is_computed) return add_node(graph_, {"Div", 14, {value, scale_}}, name, &quantise_);
+        const bool has_scale = is_dequantised(value);
+        if (!has_scale && is_divisible(value)) return add_node(graph_, {"Div", 14, {value, scale_}}, name, &quantise_);
         const Node& node = *value->producer;
         NewNode quotient{node.op_type, node.version, node.inputs, node.attributes};
-        for (const size_t i : is_dequantised ? std::vector<size_t>{1} : *inputs_to_divide(node)) {
+        for (const size_t i : has_scale ? std::vector<size_t>{1} : *inputs_to_divide(node)) {
             if (node.has_input(i)) quotient.inputs[i] = divided(node.inputs[i]);
         }
         Value* result = add_node(graph_, quotient, name, &quantise_);

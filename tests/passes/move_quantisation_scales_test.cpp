@@ -1,4 +1,5 @@
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 #include "compiler/passes/passes.h"
 #include "tests/small_graph.h"
@@ -60,6 +61,14 @@ TEST_CASE("weights are divided, and the scale of a number that is added") {
     CHECK_THAT(graph_text(*sum), Catch::Contains("d_in_steps = DequantizeLinear(i, one_in_steps, z)") &&
                                      Catch::Contains("a_in_steps = Add(m_in_steps, d_in_steps)"));
     CHECK(sum->find("one_in_steps")->constant->reals() == std::vector<double>{4});
+}
+
+TEST_CASE("it moves into all terms of a long sum, in no time") {
+    std::string sum = "v0 = Mul(sums, f)\n";
+    for (int i = 0; i < 60; ++i) sum += fmt::format("v{} = Add(v{}, b)\n", i + 1, i);
+    CHECK_THAT(text(sum + "q = QuantizeLinear-13(v60, s, z)"),
+               Catch::Contains("v60_in_steps = Add(v59_in_steps, b_in_steps") &&
+                   Catch::EndsWith("q = QuantizeLinear(v60_in_steps, q_one, z)\noutput q\n"));
 }
 
 TEST_CASE("a scale with an axis leaves the rank of numbers without axes") {
