@@ -38,12 +38,6 @@ Value* add_packing(Graph& graph, const Node* before, const std::string& op_type,
     return add_node(graph, node, input->name + "_packed", before);
 }
 
-std::vector<int64_t> kernel_shape(const TensorType& weights) {
-    std::vector<int64_t> kernel;
-    for (size_t i = 2; i < weights.rank(); ++i) kernel.push_back(weights.shape[i].constant().value());
-    return kernel;
-}
-
 /// Whether packing a convolution's weights pays: they are constant and the images are not, or are used for enough
 /// pixels.
 bool gains_from_packing(const Node& conv) {

@@ -55,10 +55,8 @@ bool may_round(const Node& node) {
     if (!is_operator(node, "Conv") || !is_compile_time_constant(node.inputs[1])) return false;
     const TensorType& weights = node.inputs[1]->checked_type();
     if (!weights.elements().constant()) return true;
-    std::vector<int64_t> kernel;
-    for (size_t i = 2; i < weights.rank(); ++i) kernel.push_back(*weights.shape[i].constant());
     const int64_t group = node.integer("group", 1);
-    const Window window = read_window(node, node.inputs[0]->checked_type().shape, kernel);
+    const Window window = read_window(node, node.inputs[0]->checked_type().shape, kernel_shape(weights));
     return has_winograd(window, group, *weights.shape[0].constant() / group);
 }
 

@@ -38,6 +38,12 @@ WeightForm weight_form(int64_t group, const Dim& inputs_per_group, int64_t chann
     return share_vectors ? WeightForm::rotated : WeightForm::grouped;
 }
 
+std::vector<int64_t> kernel_shape(const TensorType& weights) {
+    std::vector<int64_t> kernel;
+    for (size_t i = 2; i < weights.rank(); ++i) kernel.push_back(weights.shape[i].constant().value());
+    return kernel;
+}
+
 bool has_whole_groups(const Node& conv) {
     const std::vector<Dim>& weights = conv.inputs.at(1)->checked_type().shape;
     const int64_t group = conv.integer("group", 1);

@@ -22,6 +22,8 @@ WeightForm weight_form(const Node& node);
 /// The form for a convolution of `group` groups of so many channels, on a machine with so many lanes in a vector.
 WeightForm weight_form(int64_t group, const Dim& inputs_per_group, int64_t channels_per_group, int lanes);
 std::string_view form_name(WeightForm form);
+/// The extents of the kernel of weights [channels, input channels of a group, kernel…] of known shape.
+std::vector<int64_t> kernel_shape(const TensorType& weights);
 /// Whether each group of a Conv (there may be one) consists of whole blocks of output channels and quads of input
 /// channels, the condition for summing integers.
 bool has_whole_groups(const Node& conv);
