@@ -62,6 +62,8 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     trim_conv_taps(graph);
     rewrite_group_normalisation(graph, target);
     fuse_channel_scales(graph);
+    // Scales that follow a sum of branches belong to the convolution that replaces it, which may be a branch itself.
+    while (merge_parallel_convs(graph)) fuse_channel_scales(graph);
     fuse_standardisation(graph);
     fuse_activations(graph);
     // Scales that divide other constants change the numbers by which these know activations.

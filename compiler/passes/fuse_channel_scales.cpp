@@ -34,17 +34,6 @@ std::optional<size_t> weights_channels(const Node& node) {
     return is_transposed ? 1 : 0;
 }
 
-/// Whether an operand is constant, with one element per channel of the images or one for all.
-bool is_per_channel(const Value* operand, const TensorType& images) {
-    const TensorType& type = operand->checked_type();
-    if (type.rank() > images.rank()) return false;
-    for (size_t i = 0; i < type.rank(); ++i) {
-        const size_t axis = images.rank() - type.rank() + i;
-        if (!type.shape[i].is(1) && (axis != 1 || type.shape[i] != images.shape[1])) return false;
-    }
-    return is_compile_time_constant(operand);
-}
-
 /// Whether the reciprocals of a divisor's elements are known to be finite.
 bool has_reciprocals(const Value* divisor) {
     constexpr double least = 1e-30;

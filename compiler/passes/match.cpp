@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "compiler/passes/constants.h"
 #include "ops/kernel_source.h"
 
 namespace onnx2halide {
@@ -17,6 +18,16 @@ std::optional<double> number_of(const Value* value) {
 
 bool is_of_columns(const std::vector<Dim>& shape) {
     return shape.empty() || count_nontrivial(std::span(shape).first(shape.size() - 1)) == 0;
+}
+
+bool is_per_channel(const Value* operand, const TensorType& images) {
+    const TensorType& type = operand->checked_type();
+    if (type.rank() > images.rank()) return false;
+    for (size_t i = 0; i < type.rank(); ++i) {
+        const size_t axis = images.rank() - type.rank() + i;
+        if (!type.shape[i].is(1) && (axis != 1 || type.shape[i] != images.shape[1])) return false;
+    }
+    return is_compile_time_constant(operand);
 }
 
 const Node* sole_producer(const Graph& graph, const Value* value) {

@@ -17,6 +17,9 @@ std::optional<double> number_of(const Value* value);
 /// Whether a tensor of this shape has at most one element per column: all extents but the last are 1.
 bool is_of_columns(const std::vector<Dim>& shape);
 
+/// Whether an operand of images (N × C × spatial) is constant, with one element per channel or one for all.
+bool is_per_channel(const Value* operand, const TensorType& images);
+
 /// The node that makes a value, if the value has a single use; else null.
 const Node* sole_producer(const Graph& graph, const Value* value);
 

@@ -86,6 +86,11 @@ void rewrite_group_normalisation(Graph& graph, const Target& target);
 /// kind that follow it become one Mul and one Add.
 void fuse_channel_scales(Graph& graph);
 
+/// Merges convolutions of the same tensor whose results are added, scaled copies of it included, into one with the sum
+/// of their weights, if the taps of one include those of the others: networks that were trained with parallel branches
+/// (MobileOne, RepVGG). Returns whether there were any.
+bool merge_parallel_convs(Graph& graph);
+
 /// Fuses the nodes of a layer or RMS normalisation that an exporter has written out: those that divide rows by the root
 /// of their mean square, with or without subtracting their mean before.
 void fuse_standardisation(Graph& graph);

@@ -46,6 +46,17 @@ CASES = [
         {"w": (40, 24, 1, 1), "b": (40,), "k": (8, 12, 1, 1)},
     ),
     Graph(
+        "parallel convolutions of one tensor, depthwise ones and strided ones too",
+        """(float[n, 8, 11, 9] x) => (float[n, 8, 11, 9] y, float[n, 8, 11, 9] z, float[n, 4, 6, 5] s)
+            { a = Conv<pads = [1, 1, 1, 1]>(x, w, b) c = Conv(x, v) d = BatchNormalization(x, f, b, m, u) e = Add(a, c) g = Sub(e, d) h = Add(g, x)
+              i = BatchNormalization(h, f, m, b, u) y = Relu(i)
+              j = Conv<group = 8, pads = [2, 1, 2, 1], dilations = [2, 1]>(x, k, b) l = Conv<group = 8>(x, o) p = Conv<group = 8, pads = [2, 0, 2, 0], dilations = [2, 1]>(x, q)
+              t = Mul(x, r) z = Sum(j, x, l, p, t)
+              aa = Conv<group = 2, strides = [2, 2], pads = [0, 1, 1, 1]>(x, ww) cc = Conv<group = 2, strides = [2, 2]>(x, vv) s = Sub(cc, aa) }""",
+        {"x": (2, 8, 11, 9)},
+        {"w": (8, 8, 3, 3), "b": (8,), "v": (8, 8, 1, 1), "f": (8,), "m": (8,), "u": rows(8) + 1, "k": (8, 1, 3, 3), "o": (8, 1, 1, 1), "q": (8, 1, 3, 1), "r": (8, 1, 1), "ww": (4, 4, 2, 3), "vv": (4, 4, 1, 1)},
+    ),
+    Graph(
         "a normalisation of rows behind a product",
         "(float[3, 5, 24] x) => (float[3, 5, 16] y) { m = MatMul(x, w) y = BatchNormalization(m, s, b, u, v) }",
         {"x": (3, 5, 24)},
