@@ -180,7 +180,9 @@ public:
 private:
     bool infer_as_known(Node& node) {
         if (is_control_flow(node)) {
-            if (node.has_input(0) && node.inputs[0]->can_be_folded) fold(*node.inputs[0]);
+            // A Loop's count of iterations or an If's condition; a Scan has the initial value of a state there.
+            const bool decides = node.op_type != "Scan" && node.has_input(0);
+            if (decides && node.inputs[0]->can_be_folded) fold(*node.inputs[0]);
             return node.op_type == "If" ? infer_if(graph_, node) : infer_repetition(graph_, node);
         }
         if (expand_early(graph_, node)) return true;

@@ -255,6 +255,34 @@ TEST_CASE("tensors of more than 64 elements are not tracked") {
     CHECK_FALSE(graph->find("b")->known.has_value());
 }
 
+TEST_CASE("the initial value of a Scan's state is not computed by inference") {
+    const auto graph = parse_graph(R"(
+        x = input float32[5,80]
+        zero = constant float32[]
+        shape = constant int64[1] 80
+        state = Expand(zero, shape)
+        output state)");
+    Node scan;
+    scan.name = scan.op_type = "Scan";
+    scan.version = 16;
+    scan.attributes["body"] = std::shared_ptr<Graph>(parse_graph(R"(
+        before = input float32[80]
+        row = input float32[80]
+        after = Add(before, row)
+        output after)"));
+    scan.attributes["num_scan_inputs"] = int64_t{1};
+    scan.inputs = {graph->find("state"), graph->find("x")};
+    scan.outputs = {graph->value("y")};
+    graph->outputs = {graph->add(std::move(scan))->outputs[0]};
+    std::vector<std::string> folded;
+    infer_types(*graph, [&](Node& node) {
+        folded.push_back(node.name);
+        return false;
+    });
+    CHECK(folded.empty());
+    CHECK(type_text(*graph->outputs[0]->type) == "float32[80]");
+}
+
 TEST_CASE("types that the model declares are checked") {
     const auto infer_with = [](ElementType element, std::vector<Dim> shape) {
         const auto graph = parse_graph("x = input float32[batch,3]\n y = Neg(x)\n output y");
