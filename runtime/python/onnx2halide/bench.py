@@ -1,6 +1,7 @@
 """onnx2halide bench: times a compiled model and its peers, onnxruntime and OpenVINO, in turns; and its kernels against the machine's limits."""
 
 import argparse
+import faulthandler
 import math
 import pathlib
 import statistics
@@ -97,6 +98,7 @@ class Compiled:
 def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[str], seconds: float, kernels: bool, random_weights: bool, sizes: Mapping[str, int]) -> list[Row]:
     """Returns a row for each number of threads. The message of a peer that cannot run the model is in the row's faults. `sizes` are sizes
     for the run of dims that stay open in the compiled model."""
+    faulthandler.enable()  # a peer that crashes takes this process with it, so the trace must say which one it was
     with tempfile.TemporaryDirectory(prefix="onnx2halide-") as folder:
         source = path
         if random_weights:
