@@ -211,8 +211,8 @@ std::vector<Value*> merge_branches(Graph& graph, const Node& sum, std::vector<Te
             continue;
         }
         for (Term& term : terms) {
-            if (term.value == wide->x && term.value->checked_type() == sum.outputs[0]->checked_type())
-                merged.take({&term, wide->x, nullptr});
+            const bool is_x = term.value == wide->x && wide->x->checked_type() == sum.outputs[0]->checked_type();
+            if (is_x && !term.is_merged) merged.take({&term, wide->x, nullptr});
         }
         results.push_back(merged.write());
     }

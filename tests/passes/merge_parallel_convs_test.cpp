@@ -70,6 +70,18 @@ TEST_CASE("what cannot be merged is added to the result, after offsets that its 
                                "y_2 = Add(e_merged, f)\ny_3 = Add(y_2, r)\ny_4 = Add(y_3, r)\noutput y_4\n");
 }
 
+TEST_CASE("the tensor itself joins one convolution only") {
+    CHECK(merged(R"(
+        c = Conv(x, w) pads=1,1,1,1
+        e = Conv(x, w) pads=1,1,1,1
+        g = Conv(x, d) pads=1,1,1,1 group=6
+        k = Conv(x, d) pads=1,1,1,1 group=6
+        y = Sum(c, e, g, k, x))") ==
+          "c_weights = Add(w, w)\nc_weights_2 = Pad(diagonal, taps)\nc_weights_3 = Add(c_weights, c_weights_2)\n"
+          "c_merged = Conv(x, c_weights_3)\ng_merged = Conv(x, g_weights)\n"
+          "y_2 = Add(c_merged, g_merged)\noutput y_2\n");
+}
+
 TEST_CASE("branches that are needed, read another tensor or have taps elsewhere are left") {
     const std::string conv = "c = Conv(x, w) pads=1,1,1,1\n";
     CHECK(is_left(conv + "e = Conv(x, v)\n y = Add(c, e)", "y, e"));
