@@ -23,6 +23,7 @@ std::vector<std::string_view> emit_weights(const Program& program) {
             parts.emplace_back(zeros, std::min<size_t>(sizeof zeros, static_cast<size_t>(offset - end)));
     };
     for (const Storage* weight : weights) {
+        if (weight->offset < end) continue;  // equal to the one before
         const std::vector<std::byte>& data = *weight->root->constant->data;
         fill_to(weight->offset);
         parts.emplace_back(reinterpret_cast<const char*>(data.data()), data.size());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 #include <set>
+#include <string_view>
 #include <unordered_map>
 
 #include "ops/control_flow.h"
@@ -265,10 +266,17 @@ private:
         if (wholes_.contains(value)) has_parts_.insert(program_.storage_of.at(value));
     }
 
+    /// Equal weights have one place: the branches of an If, or a Loop and its graph, often read the same ones, which
+    /// each graph packs for itself.
     void place_weights() {
+        std::unordered_map<std::string_view, int64_t> offsets;
         for (Storage& storage : program_.storages) {
             if (storage.storage_class != StorageClass::weight) continue;
-            storage.offset = program_.weight_bytes;
+            const std::vector<std::byte>& data = *storage.root->constant->data;
+            const std::string_view bytes(reinterpret_cast<const char*>(data.data()), data.size());
+            const auto [found, is_new] = offsets.emplace(bytes, program_.weight_bytes);
+            storage.offset = found->second;
+            if (!is_new) continue;
             program_.weight_bytes +=
                 (*storage.bytes.constant() + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
         }

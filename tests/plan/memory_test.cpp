@@ -63,6 +63,23 @@ TEST_CASE("every tensor has a storage") {
          "w: weight at 64\n"
          "t: output 1\n"
          "arena 0, weights 128\n"},
+        {"equal weights have one place", R"(
+            x = input float32[3,3]
+            u = constant float32[2,3]
+            v = constant float32[3]
+            w = constant float32[3,1]
+            y = MatMul(u, x)
+            s = Add(x, v)
+            t = Add(x, w)
+            output y, s, t)",
+         "x: input 0\n"
+         "u: weight at 0\n"
+         "y: output 0\n"
+         "v: weight at 64\n"
+         "s: output 1\n"
+         "w: weight at 64\n"
+         "t: output 2\n"
+         "arena 0, weights 128\n"},
         {"a result lives until its last use and its memory is used again", R"(
             x = input float32[16,16]
             a = Transpose(x)
