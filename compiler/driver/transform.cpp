@@ -84,8 +84,9 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     pack_weights(graph, target, policy, targets);
     merge_duplicates(graph);
 
-    // A factor of a product's operand would separate the products of attention.
+    // A factor of a product's operand would separate the products of attention, and hide what they repeat.
     scale_products(graph);
+    share_heads(graph);
     if (!target.is_gpu()) fuse_attention(graph);
 
     // Layouts need all kernels' nodes. But for those around broadcast products, views exist only from then on.

@@ -126,6 +126,10 @@ void split_quantised_phases(Graph& graph, const Target& target, const ConvPolicy
 /// Moves a constant factor of a MatMul's operand to its result, where the product's kernel applies it.
 void scale_products(Graph& graph);
 
+/// Makes attention read heads of keys and values that several heads of queries share, if an Expand repeats them for
+/// these, as in a decoder with grouped queries. The repeated heads would be as large as if each had its own.
+void share_heads(Graph& graph);
+
 /// Fuses a Softmax with the MatMul that has its result as the left operand, as in attention.
 void fuse_attention(Graph& graph);
 

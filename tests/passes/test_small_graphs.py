@@ -38,6 +38,22 @@ CASES = [
         {"w": (24, 24), "g": (24,), "b": (24,), "heads": np.array([0, 9, 4, 6]), "rows": np.array([0, 9, 24]), "first": np.array(0), "last": np.array([-1, -2])},
     ),
     Graph(
+        "heads of keys and values that groups of queries share, of several queries and of one",
+        """(float[n, t, 48] x, float[n, 2, p, 8] a, float[n, 2, p, 8] b, float[n, 1, t, u] mf) => (float[n, t, 48] y, float[n, 1, 48] z)
+            { q = MatMul(x, w) qr = Reshape(q, heads) qt = Transpose<perm = [0, 2, 1, 3]>(qr)
+              k = MatMul(x, kw) kr = Reshape(k, shared) kt = Transpose<perm = [0, 2, 1, 3]>(kr) kc = Concat<axis = 2>(a, kt) ku = Unsqueeze(kc, two)
+              ke = Expand(ku, group) kh = Reshape(ke, whole) kk = Transpose<perm = [0, 1, 3, 2]>(kh) ks = Mul(kk, scale)
+              v = MatMul(x, vw) vr = Reshape(v, shared) vt = Transpose<perm = [0, 2, 1, 3]>(vr) vc = Concat<axis = 2>(b, vt) vu = Unsqueeze(vc, two)
+              ve = Expand(vu, group) vh = Reshape(ve, whole)
+              s = MatMul(qt, ks) m = Greater(mf, nothing) f = Where(m, s, low) e = Add(f, bias) pr = Softmax<axis = -1>(e) o = MatMul(pr, vh)
+              ot = Transpose<perm = [0, 2, 1, 3]>(o) y = Reshape(ot, rows)
+              q1 = Slice(qt, zero, one, two) s1 = MatMul(q1, kk) e1 = Add(s1, bias) p1 = Softmax<axis = 3>(e1) nan = IsNaN(p1) c1 = Where(nan, nothing, p1)
+              o1 = MatMul(c1, vh) t1 = Transpose<perm = [0, 2, 1, 3]>(o1) z = Reshape(t1, rows) }""",
+        {"x": (2, 5, 48), "a": (2, 2, 4, 8), "b": (2, 2, 4, 8), "mf": (2, 1, 5, 9)},
+        {"w": (48, 48), "kw": (48, 16), "vw": (48, 16), "heads": np.array([0, 0, 6, 8]), "shared": np.array([0, 0, 2, 8]), "two": np.array([2]), "one": np.array([1]), "zero": np.array([0]),
+         "group": np.array([1, 1, 3, 1, 1]), "whole": np.array([0, 6, -1, 8]), "rows": np.array([0, 0, 48]), "scale": np.float32(0.3), "low": np.float32(-1e9), "nothing": np.float32(0), "bias": (1, 6, 1, 1)},
+    ),
+    Graph(
         "averages of convolutions of single pixels, padded and of whole images",
         """(float[n, 24, h, 13] x) => (float[n, 40, u, v] y, float[n, 8, 1, 1] z)
             { c = Conv(x, w, b) a = AveragePool<kernel_shape = [3, 2], strides = [2, 2], pads = [1, 0, 1, 1]>(c) y = Relu(a)
