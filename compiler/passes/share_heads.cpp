@@ -22,8 +22,8 @@ struct RepeatedHeads {
     int64_t shared, group;
 };
 
-/// The matrices [batch, heads, rows, columns] that a value has transposed; null if it is something else. PyTorch's newer
-/// exporter makes one axis of batch and heads meanwhile.
+/// The matrices [batch, heads, rows, columns] that a value has transposed; null if it is something else. PyTorch's
+/// newer exporter makes one axis of batch and heads meanwhile.
 const Value* transposed_matrices(const Value& value) {
     const auto made_by = [](const Value& result, std::string_view type) {
         return result.producer && is_operator(*result.producer, type) ? result.producer : nullptr;
@@ -87,9 +87,11 @@ public:
     bool find() {
         if (scores_.size() != 4 || !follows_scores(mix_.inputs[0])) return false;
         const auto is_internal = [this](const Node* node) {
-            return std::ranges::all_of(node->outputs[0]->consumers, [this](const Node* reader) {
-                return reader == &mix_ || std::ranges::find(steps_, reader) != steps_.end();
-            }) && !graph_.is_output(node->outputs[0]);
+            return std::ranges::all_of(node->outputs[0]->consumers,
+                                       [this](const Node* reader) {
+                                           return reader == &mix_ || std::ranges::find(steps_, reader) != steps_.end();
+                                       }) &&
+                   !graph_.is_output(node->outputs[0]);
         };
         const auto fits = [this](const Node* node) {
             return std::ranges::all_of(node->inputs, [this](const Value* input) { return !input || grouped(*input); });

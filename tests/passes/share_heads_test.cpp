@@ -8,8 +8,8 @@ namespace onnx2halide {
 
 namespace {
 
-/// Attention of six heads of queries to two of keys, as exporters write it: {} stands for the number of queries, what is
-/// between scores and probabilities p, and what follows the result o.
+/// Attention of six heads of queries to two of keys, as exporters write it: {} stands for the number of queries, what
+/// is between scores and probabilities p, and what follows the result o.
 std::string attention(const std::string& queries, const std::string& scores, const std::string& results,
                       const std::string& outputs = "y") {
     return fmt::format(R"(
@@ -73,7 +73,8 @@ float32[b,t,6,8])");
 }
 
 TEST_CASE("the only queries of a group are rows of one product") {
-    CHECK(shared(attention("1", "c = Add(bias, s)\n a = Add(c, all)\n p = Softmax(a)", "y = Transpose(o) perm=0,2,1,3")) ==
+    CHECK(shared(
+              attention("1", "c = Add(bias, s)\n a = Add(c, all)\n p = Softmax(a)", "y = Transpose(o) perm=0,2,1,3")) ==
           R"(
 Unsqueeze float32[b,2,n,8] int64[1]
 Unsqueeze float32[b,2,n,8] int64[1]
