@@ -72,10 +72,10 @@ struct Branch {
     }
 };
 
-/// The branch that a term is; nullopt if it is none, or if it is computed for others, too.
-std::optional<Branch> branch_of(const Graph& graph, Term& term) {
+/// The branch that a term is; nullopt if it is none, if it is broadcast, or if it is computed for others, too.
+std::optional<Branch> branch_of(const Graph& graph, Term& term, const TensorType& type) {
     const Node* node = sole_producer(graph, term.value);
-    if (!node) return {};
+    if (!node || term.value->checked_type() != type) return {};
     if (is_operator(*node, "Conv")) {
         const bool is_constant = is_compile_time_constant(node->inputs[1]) &&
                                  node->inputs[1]->checked_type().elements().constant() &&
@@ -83,7 +83,6 @@ std::optional<Branch> branch_of(const Graph& graph, Term& term) {
         return is_constant ? std::optional(Branch{&term, node->inputs[0], node}) : std::nullopt;
     }
     if (!is_operator(*node, "Mul")) return {};
-    const TensorType& type = term.value->checked_type();
     for (const size_t i : {0, 1}) {
         Value *x = node->inputs[i], *factor = node->inputs[1 - i];
         if (x->checked_type() == type && is_per_channel(factor, type)) return Branch{&term, x, nullptr, factor};
@@ -193,9 +192,10 @@ private:
 
 /// Merges branches of a sum that read the same tensor. Returns the results of the convolutions that replace them.
 std::vector<Value*> merge_branches(Graph& graph, const Node& sum, std::vector<Term>& terms) {
+    const TensorType& type = sum.outputs[0]->checked_type();
     std::vector<Branch> branches;
     for (Term& term : terms) {
-        if (const auto branch = branch_of(graph, term)) branches.push_back(*branch);
+        if (const auto branch = branch_of(graph, term, type)) branches.push_back(*branch);
     }
     std::ranges::stable_sort(branches, std::greater(), &Branch::taps);
     std::vector<Value*> results;
@@ -211,7 +211,7 @@ std::vector<Value*> merge_branches(Graph& graph, const Node& sum, std::vector<Te
             continue;
         }
         for (Term& term : terms) {
-            const bool is_x = term.value == wide->x && wide->x->checked_type() == sum.outputs[0]->checked_type();
+            const bool is_x = term.value == wide->x && wide->x->checked_type() == type;
             if (is_x && !term.is_merged) merged.take({&term, wide->x, nullptr});
         }
         results.push_back(merged.write());

@@ -96,8 +96,7 @@ public:
         const auto fits = [this](const Node* node) {
             return std::ranges::all_of(node->inputs, [this](const Value* input) { return !input || grouped(*input); });
         };
-        return is_internal(product_) && grouped(*product_->inputs[0]) && std::ranges::all_of(steps_, is_internal) &&
-               std::ranges::all_of(steps_, fits);
+        return is_internal(product_) && std::ranges::all_of(steps_, is_internal) && std::ranges::all_of(steps_, fits);
     }
 
     void write() {
@@ -128,6 +127,7 @@ private:
         if (is_operator(*node, "MatMul")) {
             const auto keys = repeated_heads(*node->inputs[1]);
             if (product_ || !keys || keys->shared != values_.shared || keys->group != values_.group) return false;
+            if (!has_heads(*node->inputs[0])) return false;
             keys_ = keys;
             product_ = node;
             return true;

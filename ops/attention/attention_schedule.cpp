@@ -38,8 +38,9 @@ public:
     }
 
 private:
-    /// Images of a batch that keep the threads of most machines busy. If there are fewer, tiles of rows are tasks: of
-    /// all images, once the keys and values of these have been packed, unless they need much memory.
+    /// Images of a batch that keep the threads of most machines busy. If fewer have keys and values of their own, tiles
+    /// of rows are tasks: of all images, once the keys and values of these have been packed, unless they need much
+    /// memory.
     static constexpr int enough_images = 8;
     static constexpr int64_t most_shared_bytes = 2 << 20;
 
@@ -71,24 +72,37 @@ private:
         schedule_single_row(source_, product_, place);
     }
 
+    /// The loops over images without the innermost ones if these share keys and values, as a group of heads may.
+    Loops distinct_images(Loops batch) const {
+        const auto differ_along = [](const MatmulLoops& matmul, const std::string& var) {
+            return matmul.panels.empty() || std::ranges::find(matmul.panel_batch, var) != matmul.panel_batch.end();
+        };
+        while (!batch.vars.empty() && !differ_along(product_, batch.vars.front()) &&
+               !(attention_.scores && differ_along(*attention_.scores, batch.vars.front()))) {
+            batch.vars.erase(batch.vars.begin());
+            batch.extents.erase(batch.extents.begin());
+        }
+        return batch;
+    }
+
     /// Directives for parallel tasks; sets the loops over images and rows.
     Directives tasks(const Loops& batch) {
         Directives directives;
-        const auto images = product(batch.extents).constant();
-        if (!batch.vars.empty()) image_ = batch.vars.front();
+        const Loops distinct = distinct_images(batch);
+        const auto images = product(batch.extents).constant(), panels = product(distinct.extents).constant();
+        if (!distinct.vars.empty()) image_ = distinct.vars.front();
         if (!is_worth_tasks(product_)) return directives;
-        if (images && *images < enough_images) {
-            if (!has_versions_ && panel_bytes() <= most_shared_bytes / *images) {
-                shared_images_ = batch.vars;
-                rows_loop_ = fuse_all(source_, joined({rows_loop_}, batch.vars), "task", directives);
-                image_.clear();
-            }
-            directives.push_back(parallel(rows_loop_));
-        } else {
-            image_ = fuse_all(source_, batch.vars, "image", directives);
+        const bool are_few = images && *images < enough_images, are_few_panels = panels && *panels < enough_images;
+        if (are_few_panels && !has_versions_ && panel_bytes() <= most_shared_bytes / *panels) {
+            shared_images_ = batch.vars;
+            rows_loop_ = fuse_all(source_, joined({rows_loop_}, batch.vars), "task", directives);
+            image_.clear();
+        } else if (!are_few) {
+            image_ = fuse_all(source_, are_few_panels ? batch.vars : distinct.vars, "image", directives);
             directives.push_back(parallel(image_));
-            if (!images) directives.push_back(parallel(rows_loop_));
+            if (images) return directives;
         }
+        directives.push_back(parallel(rows_loop_));
         return directives;
     }
 

@@ -19,6 +19,9 @@ std::string network(const std::string& nodes, const std::string& outputs = "y") 
         u = constant float32[6,6,3,1]
         h = constant float32[6,6,1,5]
         d = constant float32[6,1,3,3]
+        z = constant float32[6,6,9,9]
+        i = constant float32[1,6,3,3]
+        o = constant float32[1,6,1,1]
         b = constant float32[6]
         f = constant float32[6,1,1]
         {}
@@ -82,7 +85,7 @@ TEST_CASE("the tensor itself joins one convolution only") {
           "y_2 = Add(c_merged, g_merged)\noutput y_2\n");
 }
 
-TEST_CASE("branches that are needed, read another tensor or have taps elsewhere are left") {
+TEST_CASE("branches that are needed, broadcast, read another tensor or have taps elsewhere are left") {
     const std::string conv = "c = Conv(x, w) pads=1,1,1,1\n";
     CHECK(is_left(conv + "e = Conv(x, v)\n y = Add(c, e)", "y, e"));
     CHECK(is_left(conv + "e = Conv(r, v)\n y = Add(c, e)"));
@@ -91,6 +94,9 @@ TEST_CASE("branches that are needed, read another tensor or have taps elsewhere 
     CHECK(is_left(conv + "e = Conv(x, w) pads=2,2,2,2 dilations=2,2\n y = Add(c, e)"));
     CHECK(is_left(conv + "e = Conv(x, h) pads=0,2,0,2\n y = Add(c, e)"));
     CHECK(is_left(conv + "y = Add(c, x)"));
+    CHECK(is_left("c = Conv(x, z)\n e = Conv(x, v)\n y = Add(c, e)"));
+    CHECK(is_left("c = Conv(x, i) pads=1,1,1,1\n e = Mul(x, f)\n y = Add(c, e)"));
+    CHECK(is_left(conv + "e = Conv(x, o)\n y = Add(c, e)"));
     CHECK(is_left(conv + "e = Mul(x, r)\n y = Add(c, e)"));
 }
 

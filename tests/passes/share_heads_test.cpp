@@ -19,6 +19,7 @@ std::string attention(const std::string& queries, const std::string& scores, con
         mask = input bool[{0},n]
         bias = input float32[1,6,{0},n]
         all = input float32[b,1,{0},n]
+        one = input float32[b,1,{0},8]
         low = constant float32[]
         size = constant int64[5] 1 1 3 1 1
         shape = constant int64[4] 0 6 -1 8
@@ -138,6 +139,7 @@ TEST_CASE("heads stay repeated where others read the scores, or number their hea
     CHECK(is_left(attention("t", "p = Softmax(s) axis=2", "y = Relu(o)")));
     CHECK(is_left(attention("t", "p = CumSum(s, axis)", "y = Relu(o)")));
     CHECK(is_left(attention("t", "p = Softmax(bias)", "y = Relu(o)")));
+    CHECK(is_left(attention("t", "u = MatMul(one, k_4)\n p = Softmax(u)", "y = Relu(o)")));
 }
 
 }  // namespace onnx2halide
