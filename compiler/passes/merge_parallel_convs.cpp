@@ -24,7 +24,7 @@ struct Term {
 
 bool is_sum(const Node& node) {
     const bool adds = is_operator(node, "Add") || is_operator(node, "Sub") || is_operator(node, "Sum");
-    if (!adds) return false;
+    if (!adds || node.has("axis")) return false;  // of an old opset, where operands begin at that axis
     const TensorType& type = node.outputs[0]->checked_type();
     return type.rank() > 2 && (type.element == ElementType::float32 || type.element == ElementType::float64);
 }

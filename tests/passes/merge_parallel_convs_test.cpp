@@ -73,6 +73,15 @@ TEST_CASE("what cannot be merged is added to the result, after offsets that its 
                                "y_2 = Add(e_merged, f)\ny_3 = Add(y_2, r)\ny_4 = Add(y_3, r)\noutput y_4\n");
 }
 
+TEST_CASE("sums of old opsets that begin at another axis are no part of a sum") {
+    CHECK(merged(R"(
+        c = Conv(x, w) pads=1,1,1,1
+        e = Conv(x, w) pads=1,1,1,1
+        s = Add(c, e)
+        y = Add-6(s, b) axis=1 broadcast=1)") ==
+          "c_weights = Add(w, w)\nc_merged = Conv(x, c_weights)\ny = Add(c_merged, b)\noutput y\n");
+}
+
 TEST_CASE("the tensor itself joins one convolution only") {
     CHECK(merged(R"(
         c = Conv(x, w) pads=1,1,1,1
