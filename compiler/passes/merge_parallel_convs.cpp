@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <numeric>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,18 +37,21 @@ const Node* enclosing_sum(const Graph& graph, const Node& sum) {
     return is_sum(*reader) && reader->outputs[0]->checked_type() == result->checked_type() ? reader : nullptr;
 }
 
-/// Appends the terms of a sum, with those of the sums in it.
-void collect_terms(const Graph& graph, const Node& sum, bool is_negative, std::vector<Term>& terms) {
-    for (size_t i = 0; i < sum.inputs.size(); ++i) {
-        const bool is_subtracted = is_negative != (i == 1 && is_operator(sum, "Sub"));
-        Value* value = sum.inputs[i];
-        const Node* producer = value->producer;
-        if (producer && is_sum(*producer) && enclosing_sum(graph, *producer) == &sum) {
-            collect_terms(graph, *producer, is_subtracted, terms);
-        } else {
-            terms.push_back({value, is_subtracted});
+/// The terms of a sum, with those of the sums in it.
+std::vector<Term> terms_of(const Graph& graph, const Node& sum) {
+    std::vector<Term> terms, open = {{sum.outputs[0], false}};
+    while (!open.empty()) {
+        const Term term = open.back();
+        open.pop_back();
+        const Node* node = term.value->producer;
+        if (!node || !is_sum(*node) || (node != &sum && !enclosing_sum(graph, *node))) {
+            terms.push_back(term);
+            continue;
         }
+        for (size_t i = node->inputs.size(); i-- > 0;)
+            open.push_back({node->inputs[i], term.is_negative != (i == 1 && is_operator(*node, "Sub"))});
     }
+    return terms;
 }
 
 /// A term that is linear in a tensor x, apart from a bias: a convolution of x, or x times a factor per channel.
@@ -61,8 +64,7 @@ struct Branch {
     /// The number of taps of the convolution's kernel, 0 without one.
     int64_t taps() const {
         if (!conv) return 0;
-        const std::vector<int64_t> kernel = kernel_of_weights(*conv, conv->inputs[1]->checked_type().shape);
-        return std::accumulate(kernel.begin(), kernel.end(), int64_t{1}, std::multiplies<>());
+        return *product(std::span(conv->inputs[1]->checked_type().shape).subspan(2)).constant();
     }
     Window window(size_t axes) const {
         if (conv) return window_of_conv(*conv);
@@ -126,7 +128,6 @@ public:
             behind.push_back((*around)[1]);
         }
         pads.insert(pads.end(), behind.begin(), behind.end());
-        branch.term->is_merged = true;
         parts_.push_back({branch, pads});
     }
 
@@ -136,6 +137,7 @@ public:
         for (const Part& part : parts_) {
             const Node* conv = part.branch.conv;
             const bool is_negative = part.branch.term->is_negative;
+            part.branch.term->is_merged = true;
             weights =
                 plus(weights, padded(conv ? conv->inputs[1] : diagonal(part.branch.factor), part.pads), is_negative);
             if (conv && conv->has_input(2)) bias = plus(bias, conv->inputs[2], is_negative);
@@ -206,10 +208,7 @@ std::vector<Value*> merge_branches(Graph& graph, const Node& sum, std::vector<Te
             if (other->x == wide->x && !other->term->is_merged) merged.take(*other);
         }
         // One branch and the tensor itself are left: an element that is read costs less than one that is computed.
-        if (!merged.is_sum()) {
-            wide->term->is_merged = false;
-            continue;
-        }
+        if (!merged.is_sum()) continue;
         for (Term& term : terms) {
             const bool is_x = term.value == wide->x && wide->x->checked_type() == type;
             if (is_x && !term.is_merged) merged.take({&term, wide->x, nullptr});
@@ -221,8 +220,7 @@ std::vector<Value*> merge_branches(Graph& graph, const Node& sum, std::vector<Te
 
 /// Returns whether any terms of a sum were merged.
 bool merge_terms(Graph& graph, const Node& sum) {
-    std::vector<Term> terms;
-    collect_terms(graph, sum, false, terms);
+    std::vector<Term> terms = terms_of(graph, sum);
     const std::vector<Value*> merged = merge_branches(graph, sum, terms);
     if (merged.empty()) return false;
     std::erase_if(terms, std::mem_fn(&Term::is_merged));

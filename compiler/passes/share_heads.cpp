@@ -146,9 +146,11 @@ private:
         const auto of_heads = shape.end() - 3;
         const bool is_one_for_all = of_heads->is(1);
         if (!is_one_for_all && !of_heads->is(heads())) return {};
-        if (groups_are_rows() && !of_heads[1].is(1)) return {};
         if (groups_are_rows()) {
-            if (!is_one_for_all) of_heads[0] = values_.shared, of_heads[1] = values_.group;
+            if (!of_heads[1].is(1)) return {};
+            if (is_one_for_all) return shape;
+            of_heads[0] = values_.shared;
+            of_heads[1] = values_.group;
         } else if (!is_one_for_all) {
             *of_heads = values_.group;
             shape.insert(shape.end() - 3, values_.shared);
