@@ -29,8 +29,7 @@ bool is_fixed(const Node& node) {
 std::optional<size_t> weights_channels(const Node& node) {
     const bool is_transposed = is_operator(node, "ConvTranspose") && node.integer("group", 1) == 1;
     if (!is_operator(node, "Conv") && !is_transposed) return {};
-    if (!is_compile_time_constant(node.inputs[1])) return {};
-    if (node.has_input(2) && !is_compile_time_constant(node.inputs[2])) return {};
+    if (!has_constant_weights(node)) return {};
     return is_transposed ? 1 : 0;
 }
 

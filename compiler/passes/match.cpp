@@ -30,6 +30,10 @@ bool is_per_channel(const Value* operand, const TensorType& images) {
     return is_compile_time_constant(operand);
 }
 
+bool has_constant_weights(const Node& conv) {
+    return is_compile_time_constant(conv.inputs[1]) && (!conv.has_input(2) || is_compile_time_constant(conv.inputs[2]));
+}
+
 const Node* sole_producer(const Graph& graph, const Value* value) {
     return value->consumers.size() == 1 && !graph.is_output(value) ? value->producer : nullptr;
 }

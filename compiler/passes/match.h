@@ -20,6 +20,9 @@ bool is_of_columns(const std::vector<Dim>& shape);
 /// Whether an operand of images (N × C × spatial) is constant, with one element per channel or one for all.
 bool is_per_channel(const Value* operand, const TensorType& images);
 
+/// Whether the weights of a convolution are constant, and its bias, if it has one.
+bool has_constant_weights(const Node& conv);
+
 /// The node that makes a value, if the value has a single use; else null.
 const Node* sole_producer(const Graph& graph, const Value* value);
 

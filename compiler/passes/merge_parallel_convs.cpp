@@ -79,10 +79,8 @@ std::optional<Branch> branch_of(const Graph& graph, Term& term, const TensorType
     const Node* node = sole_producer(graph, term.value);
     if (!node || term.value->checked_type() != type) return {};
     if (is_operator(*node, "Conv")) {
-        const bool is_constant = is_compile_time_constant(node->inputs[1]) &&
-                                 node->inputs[1]->checked_type().elements().constant() &&
-                                 (!node->has_input(2) || is_compile_time_constant(node->inputs[2]));
-        return is_constant ? std::optional(Branch{&term, node->inputs[0], node}) : std::nullopt;
+        if (!has_constant_weights(*node) || !node->inputs[1]->checked_type().elements().constant()) return {};
+        return Branch{&term, node->inputs[0], node};
     }
     if (!is_operator(*node, "Mul")) return {};
     for (const size_t i : {0, 1}) {
