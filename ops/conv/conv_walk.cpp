@@ -121,15 +121,29 @@ WaitingTiles choose_waiting_tiles(const ConvLoops& loops, const ConvTile& tile, 
                                   int64_t channels) {
     // Most of the nearest cache is left for what the next sums read.
     constexpr int64_t most_bytes = 6144;
+    constexpr double epilogue_cycles = 6, iteration_cycles = 60;  // of a vector; of a switch from sums to epilogue
     const int64_t most = most_bytes / (channels * info(loops.element).bytes),
                   length = loops.has_strips_of_rows() ? loops.width : walk.strip,
-                  parts = ceil_div(length, std::max<int64_t>(most, tile.pixels)),
-                  pixels = std::min(length, ceil_div(ceil_div(length, parts), tile.pixels) * tile.pixels);
-    if (parts > 1 || !loops.has_strips_of_rows() || loops.open_height || loops.computed_input)
+                  least_parts = ceil_div(length, std::max<int64_t>(most, tile.pixels)),
+                  most_parts = ceil_div(length, tile.pixels);
+    const double tile_cycles =
+                     static_cast<double>(tile.cycles * ceil_div(channels, int64_t{tile.lanes} * tile.vectors)),
+                 pixel_cycles = epilogue_cycles * tile.tile_rows * static_cast<double>(ceil_div(channels, tile.lanes));
+    // Minimises what the last part, and the last tile of each part, compute twice, as they are shifted inwards.
+    const auto cycles_of_parts = [&](int64_t pixels) {
+        return static_cast<double>(ceil_div(length, pixels)) *
+               (static_cast<double>(ceil_div(pixels, tile.pixels)) * tile_cycles +
+                static_cast<double>(pixels) * pixel_cycles + iteration_cycles);
+    };
+    int64_t pixels = ceil_div(length, least_parts);
+    for (int64_t parts = least_parts; parts <= most_parts; ++parts) {
+        const int64_t equal = ceil_div(length, parts);
+        if (cycles_of_parts(equal) < cycles_of_parts(pixels)) pixels = equal;
+    }
+    if (pixels < length || !loops.has_strips_of_rows() || loops.open_height || loops.computed_input)
         return {static_cast<int>(pixels), 1};
 
     // Minimises switches from sums to epilogue, and rows that the last, shifted tiles compute twice.
-    constexpr double iteration_cycles = 60;
     const double row_cycles = tile_row_cycles(loops, tile) / tile.tile_rows;
     const auto cycles = [&](int rows) {
         return static_cast<double>(ceil_div(walk.strip, rows)) * (rows * row_cycles + iteration_cycles);

@@ -164,9 +164,11 @@ TEST_CASE("tiles are buffered in whole rows or in equal parts of one") {
         return std::pair{tiles.pixels, tiles.rows};
     };
     CHECK(waiting(52, 52, 1) == std::pair{52, 1});
-    CHECK(waiting(600, 4, 2) == std::pair{90, 1});   // seven parts, in tiles of five
+    CHECK(waiting(600, 4, 2) == std::pair{75, 1});   // eight parts: seven would be 86 wide, not whole tiles
     CHECK(waiting(13, 12, 12) == std::pair{13, 6});  // 13 rows would be too many
     CHECK(waiting(169, 1, 85) == std::pair{85, 1});  // strips of pixels
+    // Three parts, the fewest, would have three tiles of eight each, four have two.
+    CHECK(choose_waiting_tiles(depthwise(64, 52), {8, 1, 8, 1, 40}, {13, false, true}, 64).pixels == 13);
 }
 
 TEST_CASE("vectors of groups hold whole groups, and leave registers for rotated inputs") {
