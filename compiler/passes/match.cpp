@@ -34,6 +34,25 @@ bool has_constant_weights(const Node& conv) {
     return is_compile_time_constant(conv.inputs[1]) && (!conv.has_input(2) || is_compile_time_constant(conv.inputs[2]));
 }
 
+std::optional<RightAxes> right_axes(const Node& node) {
+    if (!is_operator(node, "Conv") && !is_operator(node, "MatMul") && !is_operator(node, "Gemm")) return {};
+    const auto rank = static_cast<int64_t>(node.inputs[1]->checked_type().rank());
+    if (node.op_type == "Conv") {
+        RightAxes axes{.summed = {}, .inner = 1, .columns = 0};
+        for (int64_t axis = 1; axis < rank; ++axis) axes.summed.push_back(axis);
+        return axes;
+    }
+    if (rank != 2) return {};
+    const int64_t depth = node.integer("transB", 0) != 0 ? 1 : 0;
+    return RightAxes{.summed = {depth}, .inner = depth, .columns = 1 - depth};
+}
+
+Dim terms_of_sum(const Node& node, const RightAxes& axes) {
+    Dim terms = 1;
+    for (const int64_t axis : axes.summed) terms *= node.inputs[1]->checked_type().shape[axis];
+    return terms;
+}
+
 const Node* sole_producer(const Graph& graph, const Value* value) {
     return value->consumers.size() == 1 && !graph.is_output(value) ? value->producer : nullptr;
 }

@@ -20,52 +20,32 @@ bool fit_in_a_byte(const Centred& operand) {
     return range.least >= INT8_MIN && range.most <= INT8_MAX;
 }
 
-/// The axes of the right operand that products are summed along, and the one among them whose elements multiply
-/// adjacent elements of the left operand.
-struct Axes {
-    std::vector<int64_t> summed;
-    int64_t inner;
-};
-
-/// The axes of a product; nullopt for any other node.
-std::optional<Axes> axes_of(const Node& node) {
-    if (is_operator(node, "MatMul")) {
-        const bool has_rows = node.inputs[0]->checked_type().rank() >= 2 && node.inputs[1]->checked_type().rank() == 2;
-        return has_rows ? std::optional(Axes{{0}, 0}) : std::nullopt;
-    }
-    if (is_operator(node, "Gemm")) {
-        const bool is_plain = node.integer("transA", 0) == 0 && node.real("alpha", 1) == 1 && !node.has_input(2);
-        const int64_t axis = node.integer("transB", 0) != 0 ? 1 : 0;
-        return is_plain ? std::optional(Axes{{axis}, axis}) : std::nullopt;
-    }
-    if (!is_operator(node, "Conv") || !has_whole_groups(node)) return {};
-    Axes axes{{}, 1};
-    for (size_t axis = 1; axis < node.inputs[1]->checked_type().rank(); ++axis)
-        axes.summed.push_back(static_cast<int64_t>(axis));
-    return axes;
+/// Whether a node computes sums only, without further factors.
+bool is_plain(const Node& node) {
+    if (node.op_type == "Conv") return has_whole_groups(node);
+    if (node.op_type == "MatMul") return node.inputs[0]->checked_type().rank() >= 2;
+    return node.integer("transA", 0) == 0 && node.real("alpha", 1) == 1 && !node.has_input(2);
 }
 
 /// A convolution or a product that can sum bytes.
 struct ByteProduct {
     Node* node;
     Centred left;
-    Axes axes;
+    RightAxes axes;
 };
 
 std::optional<ByteProduct> byte_product(Node& node, const Target& target) {
-    const auto axes = axes_of(node);
-    if (!axes || !is_compile_time_constant(node.inputs[1])) return {};
+    const auto axes = right_axes(node);
+    if (!axes || !is_plain(node) || !is_compile_time_constant(node.inputs[1])) return {};
     const auto left = centred(node.inputs[0]), right = centred(node.inputs[1]);
     if (!left || !right || !fit_in_a_byte(*right)) return {};
     if (left->zero_point && !left->zero_point->checked_type().elements().is(1)) return {};
-    const std::vector<Dim>& shape = node.inputs[1]->checked_type().shape;
-    const auto at_once = is_operator(node, "Conv") ? channels_at_once : steps_at_once;
-    if (at_once(ElementType::uint8, shape[axes->inner], target) == 1) return {};
-    Dim terms = 1;
-    for (const int64_t axis : axes->summed) terms *= shape[axis];
+    const auto at_once = node.op_type == "Conv" ? channels_at_once : steps_at_once;
+    if (at_once(ElementType::uint8, node.inputs[1]->checked_type().shape[axes->inner], target) == 1) return {};
     // Sums of products of two 8-bit factors have to fit in 32 bits.
     constexpr int64_t most_terms = INT32_MAX / (255 * 128);
-    if (!terms.constant() || *terms.constant() > most_terms) return {};
+    const auto terms = terms_of_sum(node, *axes).constant();
+    if (!terms || *terms > most_terms) return {};
     return ByteProduct{&node, *left, *axes};
 }
 
@@ -120,7 +100,7 @@ private:
     }
 
     /// The zero point times the sum of the weights, for each column.
-    Value* correction(Value* weights, const Axes& of, Value* zero_point) {
+    Value* correction(Value* weights, const RightAxes& of, Value* zero_point) {
         const auto count = static_cast<int64_t>(of.summed.size());
         Value* axes = constant("axes", ElementType::int64, {count}, of.summed);
         Value* sums = add("weight_sums", {"ReduceSum",

@@ -42,12 +42,10 @@ std::optional<int64_t> largest_bias(const Node& node) {
 
 /// Whether the target has an instruction that multiplies and adds several terms of such sums.
 bool adds_several(const Node& node, const Target& target) {
-    if (!is_compile_time_constant(node.inputs[1])) return false;
-    const std::vector<Dim>& right = node.inputs[1]->checked_type().shape;
-    if (is_operator(node, "Conv")) return channels_at_once(ElementType::int16, right[1], target) > 1;
-    if (right.size() != 2) return false;
-    const bool is_transposed = node.integer("transB", 0) != 0;
-    return steps_at_once(ElementType::int16, right[is_transposed ? 1 : 0], target) > 1;
+    const auto axes = right_axes(node);
+    if (!axes || !is_compile_time_constant(node.inputs[1])) return false;
+    const auto at_once = node.op_type == "Conv" ? channels_at_once : steps_at_once;
+    return at_once(ElementType::int16, node.inputs[1]->checked_type().shape[axes->inner], target) > 1;
 }
 
 /// Whether Winograd's algorithm, which rounds, might compute a convolution of floats.

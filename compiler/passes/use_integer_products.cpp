@@ -43,33 +43,13 @@ std::optional<Quantised> quantised(const Value* value) {
 struct Product {
     Node* node;
     Quantised left, right;
-    int64_t columns_axis;  // the axis of the right operand along which scales may differ
 };
-
-/// The number of terms in each sum, and of those that are adjacent in memory.
-struct Terms {
-    int64_t all, inner;
-};
-
-std::optional<Terms> terms(const Node& node, const TensorType& right, bool is_transposed) {
-    if (!right.elements().constant()) return {};
-    std::vector<int64_t> shape;
-    for (const Dim& extent : right.shape) shape.push_back(*extent.constant());
-    if (node.op_type == "Conv") {
-        int64_t all = 1;
-        for (size_t i = 1; i < shape.size(); ++i) all *= shape[i];
-        return Terms{all, shape[1]};
-    }
-    if (shape.size() != 2) return {};
-    return Terms{shape[is_transposed ? 1 : 0], shape[is_transposed ? 1 : 0]};
-}
 
 /// Whether a node computes sums and a bias only, without further factors.
 bool is_plain(const Node& node) {
-    if (is_operator(node, "Conv")) return has_whole_groups(node);
-    if (is_operator(node, "MatMul")) return node.inputs[0]->checked_type().rank() >= 2;
-    return is_operator(node, "Gemm") && node.integer("transA", 0) == 0 && node.real("alpha", 1) == 1 &&
-           node.real("beta", 1) == 1;
+    if (node.op_type == "Conv") return has_whole_groups(node);
+    if (node.op_type == "MatMul") return node.inputs[0]->checked_type().rank() >= 2;
+    return node.integer("transA", 0) == 0 && node.real("alpha", 1) == 1 && node.real("beta", 1) == 1;
 }
 
 /// Whether Winograd's algorithm, in floats, computes a convolution faster than sums of integers, of which the target
@@ -81,31 +61,31 @@ bool prefers_winograd(const Node& node, const Target& target, const ConvPolicy& 
 }
 
 /// How many sums of integers the target computes in the time of one sum of floats; nullopt if it has instructions for
-/// neither quads nor pairs of terms.
-std::optional<double> integer_rate(const Node& node, const Quantised& right, const Terms& terms, const Target& target) {
+/// neither quads nor pairs of terms. `inner` is how many terms are adjacent in memory.
+std::optional<double> integer_rate(const Node& node, const Quantised& right, const Dim& inner, const Target& target) {
     std::optional<double> rate;
-    if (steps_at_once(ElementType::int16, terms.inner, target) > 1) rate = target.pair_rate;
+    if (steps_at_once(ElementType::int16, inner, target) > 1) rate = target.pair_rate;
     if (right.integers->checked_type().element != ElementType::int8 || right.zero_point) return rate;
-    if (node.op_type == "Conv" && channels_at_once(ElementType::uint8, terms.inner, target) > 1)
-        return channel_rate(ElementType::uint8, terms.inner, target);
-    return steps_at_once(ElementType::uint8, terms.inner, target) > 1 ? target.quad_rate : rate;
+    if (node.op_type == "Conv" && channels_at_once(ElementType::uint8, inner, target) > 1)
+        return channel_rate(ElementType::uint8, inner, target);
+    return steps_at_once(ElementType::uint8, inner, target) > 1 ? target.quad_rate : rate;
 }
 
 std::optional<Product> product(Node& node, const Target& target, const ConvPolicy& policy) {
-    if (!is_plain(node) || !is_compile_time_constant(node.inputs[1])) return {};
+    const auto axes = right_axes(node);
+    if (!axes || !is_plain(node) || !is_compile_time_constant(node.inputs[1])) return {};
     const auto left = quantised(node.inputs[0]), right = quantised(node.inputs[1]);
     if (!left || !right || !is_one_number(left->scale)) return {};
-    const bool is_transposed = node.integer("transB", 0) != 0;
-    const auto count = terms(node, right->integers->checked_type(), is_transposed);
     // Sums of products of two factors of up to 255 have to fit in 32 bits.
     constexpr int64_t most_terms = INT32_MAX / (255 * 255);
-    if (!count || count->all > most_terms) return {};
-    const auto rate = integer_rate(node, *right, *count, target);
+    const TensorType& weights = node.inputs[1]->checked_type();
+    const auto terms = terms_of_sum(node, *axes).constant();
+    if (!weights.elements().constant() || !terms || *terms > most_terms) return {};
+    const auto rate = integer_rate(node, *right, weights.shape[axes->inner], target);
     if (!rate) return {};
-    const int64_t columns_axis = node.op_type == "Conv" || is_transposed ? 0 : 1;
-    if (!is_one_number(right->scale) && right->axis != columns_axis) return {};
+    if (!is_one_number(right->scale) && right->axis != axes->columns) return {};
     if (prefers_winograd(node, target, policy, *rate)) return {};
-    return Product{&node, *left, *right, columns_axis};
+    return Product{&node, *left, *right};
 }
 
 /// Rewrites the products of a graph. Operands that several of them read are widened once.
