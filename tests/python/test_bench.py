@@ -1,5 +1,6 @@
 """onnx2halide bench. No test depends on the speed of anything."""
 
+import ctypes
 import json
 import subprocess
 
@@ -10,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from paths import COMPILER, ROOT
 
 from onnx2halide.clocks import Machine, Traffic, machine
+from onnx2halide.peers import PeerClock, PeerFault
 
 DIGITS = ROOT / "scripts" / "digits" / "digits.onnx"
 
@@ -73,6 +75,30 @@ def test_the_machine_is_measured():
     found = machine()
     assert found.flops > 1e9
     assert found.traffic[-1].level == "memory" and all(level.reads > 1e8 and level.writes > 1e8 for level in found.traffic)
+
+
+class Crashing:
+    """A peer whose outputs are right, and that crashes once it is timed."""
+
+    def __init__(self, model: bytes, inputs: dict, threads: int):
+        if model == b"unknown":
+            raise ValueError("no operator of that name\nin line 5")
+
+    def outputs(self) -> list:
+        return [1]
+
+    def run(self) -> None:
+        ctypes.string_at(0)
+
+
+def test_a_peer_that_crashes():
+    clock = PeerClock(Crashing, b"", {}, 1)
+    assert clock.outputs == [1]
+    with pytest.raises(PeerFault, match="^its process crashed$"):
+        clock(1)
+    clock.close()
+    with pytest.raises(PeerFault, match="^no operator of that name$"):
+        PeerClock(Crashing, b"unknown", {}, 1)
 
 
 def test_open_sizes(tmp_path):

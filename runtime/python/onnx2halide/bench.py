@@ -1,13 +1,13 @@
 """onnx2halide bench: times a compiled model and its peers, onnxruntime and OpenVINO, in turns; and its kernels against the machine's limits."""
 
 import argparse
-import faulthandler
 import math
 import pathlib
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field, replace
 
 import onnx
@@ -18,7 +18,7 @@ from onnx2halide.clocks import RunClock, StepClock, machine
 from onnx2halide.compiler import Options, compile_into
 from onnx2halide.data import declared_inputs, usual_inputs
 from onnx2halide.model import Model
-from onnx2halide.peers import PEERS, PeerClock
+from onnx2halide.peers import PEERS, PeerClock, PeerFault
 from onnx2halide.random_weights import with_random_weights
 from onnx2halide.values import Port
 from onnx2halide.verify import Tolerance
@@ -98,14 +98,13 @@ class Compiled:
 def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[str], seconds: float, kernels: bool, random_weights: bool, sizes: Mapping[str, int]) -> list[Row]:
     """Returns a row for each number of threads. The message of a peer that cannot run the model is in the row's faults. `sizes` are sizes
     for the run of dims that stay open in the compiled model."""
-    faulthandler.enable()  # a peer that crashes takes this process with it, so the trace must say which one it was
     with tempfile.TemporaryDirectory(prefix="onnx2halide-") as folder:
         source = path
         if random_weights:
             source = pathlib.Path(folder) / path.name
             onnx.save(with_random_weights(_load(path)), source)
         compiled = Compiled(source, options)  # first, since the compiler has the best messages about faults of a model
-        proto = _load(source)
+        serialized = _load(source).SerializeToString()
         dims = dict(options.dims) | sizes
         declared = _declared(source.read_bytes(), arguments.numbers(dims), sizes) if sizes else None
         others = {peer: Compiled(source, replace(options, schedule=peer)) for peer in peers if peer in SCHEDULES}
@@ -113,7 +112,7 @@ def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[
             others[FIXED] = Compiled(source, replace(options, dims=tuple(sorted(dims.items()))))
     inputs = usual_inputs(path.parent, Model(compiled.library), declared)
     name = path.parent.name if path.stem == "model" else path.stem
-    return [_row(name, compiled, proto, inputs, count, peers, others, seconds, kernels) for count in threads]
+    return [_row(name, compiled, serialized, inputs, count, peers, others, seconds, kernels) for count in threads]
 
 
 def _load(path: pathlib.Path) -> onnx.ModelProto:
@@ -132,47 +131,58 @@ def _declared(model: bytes, dims: Mapping[str, int], sizes: Mapping[str, int]) -
     return declared
 
 
-def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads: int, peers: list[str], others: dict[str, Compiled], seconds: float, kernels: bool) -> Row:
+def _row(name: str, compiled: Compiled, serialized: bytes, inputs, threads: int, peers: list[str], others: dict[str, Compiled], seconds: float, kernels: bool) -> Row:
     row = Row(name, threads)
     model = Model(compiled.library, threads)
     got = list(model.run(inputs))
-    clocks = {OURS: RunClock(model, inputs)}
-    for peer in peers:
-        try:
-            if peer in others:
-                other = Model(others[peer].library, threads)
-                outputs, clocks[peer] = list(other.run(inputs)), RunClock(other, inputs)
-            else:
-                runtime = PEERS[peer](proto, inputs, threads)
-                outputs, clocks[peer] = runtime.outputs(), PeerClock(runtime)
-            results = zip(model.outputs, got, outputs)
-            row.difference[peer] = max((Tolerance().compare(port.name, a, b, {}).difference.relative for port, a, b in results), default=0.0)
-        except Exception as error:  # noqa: BLE001 - each runtime has exceptions of its own
-            row.faults[peer] = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    if not kernels:
-        row.times = _interleaved(clocks, seconds)
-        return row
-    # Other programs may disturb one of the measurements for seconds.
-    times = _KernelTimes(compiled, inputs, threads)
-    times.measure(seconds / 3)
-    row.times = _interleaved(clocks, seconds)
-    times.measure(seconds / 3)
-    row.kernels = _kernels(compiled, inputs, threads, times)
+    clocks: dict[str, Callable[[int], list[float]]] = {OURS: RunClock(model, inputs)}
+    with ExitStack() as running:
+        for peer in peers:
+            try:
+                if peer in others:
+                    other = Model(others[peer].library, threads)
+                    outputs, clocks[peer] = list(other.run(inputs)), RunClock(other, inputs)
+                else:
+                    clocks[peer] = running.enter_context(closing(PeerClock(PEERS[peer], serialized, inputs, threads)))
+                    outputs = clocks[peer].outputs
+                results = zip(model.outputs, got, outputs)
+                row.difference[peer] = max((Tolerance().compare(port.name, a, b, {}).difference.relative for port, a, b in results), default=0.0)
+            except (RuntimeError, TypeError, ValueError) as error:  # PeerFault is one, too
+                row.faults[peer] = str(error)
+        # Other programs may disturb one of the measurements of kernels for seconds.
+        times = _KernelTimes(compiled, inputs, threads) if kernels else None
+        if times:
+            times.measure(seconds / 3)
+        _interleave(clocks, seconds, row)
+    if times:
+        times.measure(seconds / 3)
+        row.kernels = _kernels(compiled, inputs, threads, times)
     return row
 
 
-def _interleaved(clocks: dict[str, Callable[[int], list[float]]], seconds: float) -> dict[str, Times]:
-    """Times the contestants in turns for about this many seconds."""
-    runs = {name: max(1, round(TURN_SECONDS / max(min(clock(3)), 1e-7))) for name, clock in clocks.items()}
-    times = {name: [] for name in clocks}
+def _interleave(clocks: dict[str, Callable[[int], list[float]]], seconds: float, row: Row) -> None:
+    """Times the contestants in turns for about this many seconds. A peer that fails leaves."""
+    runs: dict[str, int] = {}
+    times: dict[str, list[float]] = {name: [] for name in clocks}
+
+    def take_turn(name: str) -> None:
+        clock = clocks[name]
+        if name not in runs:
+            runs[name] = max(1, round(TURN_SECONDS / max(min(clock(3)), 1e-7)))
+        time.sleep(PAUSE_SECONDS)
+        clock(1)
+        times[name] += clock(runs[name])
+
     until, turns = time.monotonic() + seconds, 0
     while turns < LEAST_TURNS or time.monotonic() < until:
-        for name, clock in clocks.items():
-            time.sleep(PAUSE_SECONDS)
-            clock(1)
-            times[name] += clock(runs[name])
+        for name in list(times):
+            try:
+                take_turn(name)
+            except PeerFault as fault:
+                row.faults[name] = str(fault)
+                del times[name]
         turns += 1
-    return {name: Times(min(found), statistics.median(found)) for name, found in times.items()}
+    row.times = {name: Times(min(found), statistics.median(found)) for name, found in times.items()}
 
 
 class _KernelTimes:
