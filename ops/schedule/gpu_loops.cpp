@@ -16,20 +16,23 @@ namespace onnx2halide {
 
 namespace {
 
-/// The number of outermost loops that take a dimension of the grid of their own. Where the loops inside of them have
-/// several open extents, Halide cannot bound the coordinates that it would recover from one fused loop.
+/// The extent of the outermost loops, so many of them.
+Dim extent_apart(const Loops& loops, size_t count) {
+    return product({loops.extents.end() - static_cast<ptrdiff_t>(count), loops.extents.end()});
+}
+
+/// The number of outermost loops that take a dimension of the grid of their own: all but two, besides the innermost
+/// one. Halide cannot bound the coordinates that it recovers from more loops, fused into one, if an inner one of them
+/// has an open extent: it would give sums whole rows of memory in each thread.
 size_t loops_apart(const Loops& loops) {
+    constexpr size_t most_fused = 2;
     constexpr int64_t most_blocks = 65535;  // along all dimensions but the first
-    size_t count = 0;
-    int64_t blocks = 1;
-    for (; count + 1 < loops.extents.size(); ++count) {
-        const auto extent = loops.extents[loops.extents.size() - 1 - count].constant();
-        if (!extent || *extent * blocks > most_blocks) break;
-        blocks *= *extent;
-    }
-    const auto open = std::count_if(loops.extents.begin() + 1, loops.extents.end() - static_cast<ptrdiff_t>(count),
-                                    [](const Dim& extent) { return !extent.constant(); });
-    return open > 1 ? count : 0;
+    const size_t count = loops.extents.size() - 1;
+    if (count <= most_fused) return 0;
+    const auto is_open = [](const Dim& extent) { return !extent.constant(); };
+    if (std::none_of(loops.extents.begin() + 1, loops.extents.end() - 1, is_open)) return 0;
+    const size_t apart = count - most_fused;
+    return extent_apart(loops, apart).constant().value_or(0) > most_blocks ? 0 : apart;
 }
 
 /// Contiguous elements that a thread computes at once; expensive nodes take many registers.
@@ -145,11 +148,11 @@ private:
             directives_.push_back(fmt::format("fuse({0}, {1}, {0})", block.name, outer_block.name));
             grid = {{block.name, block.extent * outer_block.extent, block.block * outer_block.block}};
         }
-        const std::vector<std::string> apart(loops_.vars.begin() + tiled_, loops_.vars.end());
-        if (!apart.empty())
-            grid.push_back({fuse_all(source_, apart, "apart", directives_),
-                            product({loops_.extents.begin() + tiled_, loops_.extents.end()}), 1});
         put_longest_first(grid);
+        const std::vector<std::string> apart(loops_.vars.begin() + tiled_, loops_.vars.end());
+        // The outermost loops, of a batch or of channels, are the shortest.
+        if (!apart.empty())
+            grid.push_back({fuse_all(source_, apart, "apart", directives_), extent_apart(loops_, apart.size()), 1});
         std::vector<std::string> names;
         for (const GridLoop& loop : grid) names.push_back(loop.name);
         if (names.front() != block.name) directives_.push_back(reorder(names));

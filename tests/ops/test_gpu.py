@@ -1,12 +1,15 @@
 """Schedules of a GPU on OpenCL, against onnxruntime: tiles that do and do not fit, sums in slices of any length, contiguous and strided
 rows that threads share, pieces and updates that threads copy, and elements of several widths."""
 
+import subprocess
+
 import numpy as np
 import onnx
 import onnx2halide
 import pytest
 from onnx2halide.compare import difference
 from onnx2halide.references import OnnxRuntime
+from paths import COMPILER
 
 TARGET = "host-opencl"
 HEADER = '<ir_version: 9, opset_import: ["" : 18]>'
@@ -38,6 +41,14 @@ def convolution(inputs: int, channels: int, size: int, kernel: int, stride: int 
     weights = rng.standard_normal((channels, inputs, kernel, kernel)) / (inputs * kernel * kernel) ** 0.5
     model.graph.initializer.append(onnx.numpy_helper.from_array(weights.astype(dtype), "w"))
     model.graph.initializer.append(onnx.numpy_helper.from_array(rng.standard_normal(channels).astype(dtype), "b"))
+    return model
+
+
+def convolution_of_open_sizes() -> onnx.ModelProto:
+    model = convolution(4, 16, 5, 3)
+    for value in (*model.graph.input, *model.graph.output):
+        for axis, name in ((0, "n"), (2, "h"), (3, "w")):
+            value.type.tensor_type.shape.dim[axis].dim_param = name
     return model
 
 
@@ -134,6 +145,7 @@ MODELS = {
     "one channel": convolution(1, 20, 30, 3),
     "a batch": convolution(16, 24, 9, 3, 1, 5),
     "one result": convolution(3, 1, 1, 1),
+    "open sizes": convolution_of_open_sizes(),
     "halves of images": convolution(16, 32, 14, 3, element="float16"),
     "Softmax": rows("Softmax", [2, 3, 20, 33], -1),
     "Softmax of one row": rows("Softmax", [1, 1000], -1),
@@ -187,3 +199,13 @@ def test_schedule(name):
         tolerance, floor = (1e-5, 1e-6) if values.dtype == np.float32 else (2e-3, 1e-3) if values.dtype == np.float16 else (0, 0)
         found = difference(outputs[output], values)
         assert not found.exceeds(tolerance, floor), f"{output}: {found.text()}"
+
+
+@pytest.mark.parametrize("sizes", [(), ("n=2",), ("h=20",), ("n=2", "h=20"), ("h=20", "w=20")], ids=" ".join)
+def test_sums_of_open_sizes_stay_in_registers(tmp_path, sizes):
+    """Not in memory of the device, which would be that of whole rows for each thread."""
+    onnx.save(convolution_of_open_sizes(), tmp_path / "open.onnx")
+    dims = [word for size in sizes for word in ("--dim", size)]
+    subprocess.run([COMPILER, "compile", tmp_path / "open.onnx", "-o", tmp_path, "--target", TARGET, "--emit", "stmt", *dims], check=True)
+    (text,) = [path.read_bytes() for path in tmp_path.glob("*_c_y.stmt")]
+    assert b"produce y" in text and b"allocate" not in text
