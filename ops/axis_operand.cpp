@@ -42,8 +42,12 @@ std::optional<std::string> AxisOperand::at(KernelSource& source, size_t axis, si
 }
 
 std::string AxisOperand::value(KernelSource& source, size_t i) const {
-    if (values->known) return source.dim(values->known->integers.at(first + i));
     // INT64_MAX and the like keep their meaning in 32 bits.
+    if (values->known) {
+        const Dim& number = values->known->integers.at(first + i);
+        const auto constant = number.constant();
+        return source.dim(constant ? Dim(std::clamp<int64_t>(*constant, -INT32_MAX, INT32_MAX)) : number);
+    }
     const std::string element = source.element(values, {fmt::to_string(first + i)});
     return fmt::format("cast<int32_t>(clamp({}, {}, {}))", element, -INT32_MAX, INT32_MAX);
 }

@@ -30,8 +30,12 @@ public:
             Storage& storage = storage_of(graph.outputs[i]);
             if (storage.storage_class != StorageClass::arena)
                 throw std::logic_error("output '" + graph.outputs[i]->name + "' has no storage of its own");
-            // The caller's memory must be known before the first step.
-            if (!program_.is_known_before_run(graph.outputs[i]->checked_type())) continue;
+            // The caller's memory must be known before the first step. Other outputs, which may be views of memory in
+            // the arena, are delivered after the last one.
+            if (!program_.is_known_before_run(graph.outputs[i]->checked_type())) {
+                if (!program_.main.steps.empty()) extend(graph.outputs[i], program_.main.steps.back().last);
+                continue;
+            }
             storage.storage_class = StorageClass::output;
             storage.index = i;
         }
@@ -288,7 +292,8 @@ private:
         for (size_t i = 0; i < program_.storages.size(); ++i) {
             Storage& storage = program_.storages[i];
             if (storage.storage_class != StorageClass::arena) continue;
-            if (!program_.is_known_before_run(storage.bytes)) {
+            // Also a shape without elements, of which steps find the other extents.
+            if (!program_.is_known_before_run(storage.root->checked_type())) {
                 storage.storage_class = StorageClass::heap;
                 storage.index = program_.heap.size();
                 program_.heap.push_back(i);

@@ -284,8 +284,9 @@ protected:
         const std::string from = fmt::format("{} - {}", at, *begin);
         if (is_constant()) return {from, "0", extent, true};
         const auto end = AxisOperand::part(input(1), axes, 1, 2).at(source, axis, in(0).rank(), 0, "end_" + at);
-        const std::string first = fmt::format("max(-{}, 0)", *begin);
-        return {from, first, fmt::format("{} - {} - max(-{}, 0)", extent, first, *end), true};
+        // Pads that are constants are plain numbers.
+        const auto cut = [](const std::string& pad) { return fmt::format("max(-Expr({}), Expr(0))", pad); };
+        return {from, cut(*begin), fmt::format("{} - {} - {}", extent, cut(*begin), cut(*end)), true};
     }
 
     /// Promises Halide that what is extended is inside of the input.

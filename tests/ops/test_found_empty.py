@@ -42,6 +42,8 @@ class Case:
 
 
 CASES = [
+    Case("y = Abs (z)", (3, 0), 0, {}),
+    Case("y = Concat <axis = 3> (z, z)", (2, 1, 0, 3), 3, {}),
     Case("y = Pad (z, p)", (4, 3), 0, {"p": ints(1, 0, 0, 2)}),
     Case("y = Pad (z, p)", (4, 3), 0, {"p": ints(1, 2, 2, -1)}),
     Case("y = Pad (z, p, f)", (4, 3), 0, {"p": ints(0, 0, 2, 0), "f": np.float32(3)}),

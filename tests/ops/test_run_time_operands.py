@@ -209,6 +209,38 @@ def test_operands_that_are_views(text):
         np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
 
 
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])
+def test_constant_pads_along_an_axis_known_at_run_time(mode):
+    text = f'float[7] x, int64[1] axes) => (float[a] y) {{ p = Constant <value_ints = [4, -2]> () y = Pad <mode = "{mode}"> (x, p, , axes)'
+    model = onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["" : 19]> g ({text} }}')
+    inputs = {"x": data(7), "axes": ints(0)}
+    np.testing.assert_array_equal(onnx2halide.compile(model).run_by_name(inputs)["y"], OnnxRuntime(model).run(inputs)["y"])
+
+
+@pytest.mark.parametrize("start", [2**63 - 1, 2**31, 4, -2, -(2**31) - 5, -(2**63)])
+@pytest.mark.parametrize("operand, runs", [("axes", (0, 1)), ("steps", (1, 2, -1))])
+def test_constant_starts_beside_numbers_known_at_run_time(start, operand, runs):
+    given = "axes, one" if operand == "axes" else "zero, steps"
+    text = f"""float[6,6] x, int64[1] {operand}) => (float[a,b] y) {{ zero = Constant <value_ints = [0]> () one = Constant <value_ints = [1]> ()
+        start = Constant <value_ints = [{start}]> () end = Constant <value_ints = [5]> () y = Slice (x, start, end, {given})"""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g ({text} }}')
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+    for number in runs:
+        inputs = {"x": data(6, 6), operand: ints(number)}
+        np.testing.assert_array_equal(compiled.run_by_name(inputs)["y"], reference.run(inputs)["y"])
+
+
+@pytest.mark.parametrize("last", ["b = Softmax <axis = 1> (x) c = MatMul (b, w) z = Softmax (c)", "b = MatMul (x, w) c = Add (b, w) z = MatMul (b, c)"])
+def test_outputs_that_are_views_of_unknown_shape(last):
+    """Nothing computed later overwrites the memory that an output is a view of."""
+    text = f"float[8,8] x, float[8,8] w, int64[2] s) => (float[a,b] r, float[8,8] z) {{ a = Abs (x) r = Reshape (a, s) {last}"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g ({text} }}')
+    inputs = {"x": data(8, 8), "w": data(8, 8) + 1, "s": ints(4, 16)}
+    outputs, expected = onnx2halide.compile(model).run_by_name(inputs), OnnxRuntime(model).run(inputs)
+    np.testing.assert_array_equal(outputs["r"], expected["r"])
+    np.testing.assert_allclose(outputs["z"], expected["z"], rtol=1e-5)
+
+
 # The extent of y's second axis does not depend on the run.
 KNOWN_IN_PART = [
     "zeros = Constant <value_ints = [0, 0, 0, 0, 0]> () pads = Concat <axis = 0> (zeros, n) y = Pad (x, pads)",
