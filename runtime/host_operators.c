@@ -19,11 +19,11 @@ static uint64_t bits_of(const uint8_t* element, size_t bytes) {
     }
 }
 
-int onnx2halide_require_true(onnx2halide_session* session, const halide_buffer_t* condition) {
-    if (*condition->host) return 0;
+int onnx2halide_require_condition(onnx2halide_session* session, int wanted, const halide_buffer_t* condition) {
+    if (!*condition->host == !wanted) return 0;
     return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT,
-                            "the condition is false, and the results of else_branch have a rank that the model "
-                            "cannot go on with");
+                            "the condition is %s, and the results of %s have a rank that the model cannot go on with",
+                            wanted ? "false" : "true", wanted ? "else_branch" : "then_branch");
 }
 
 int onnx2halide_non_zero(onnx2halide_session* session, const halide_buffer_t* x, onnx2halide_result coordinates) {

@@ -6,8 +6,9 @@
 
 #include "steps.h"
 
-/* Fails if the condition of an If is false whose else branch has results of another rank. */
-int onnx2halide_require_true(onnx2halide_session* session, const halide_buffer_t* condition);
+/* Fails unless the condition of an If, whose other branch has results that do not fit what follows, is true (`wanted`
+ * 1) or false (0). */
+int onnx2halide_require_condition(onnx2halide_session* session, int wanted, const halide_buffer_t* condition);
 
 /* NonZero: the coordinates of the elements that are not 0, int64 [rank, count]. */
 int onnx2halide_non_zero(onnx2halide_session* session, const halide_buffer_t* x, onnx2halide_result coordinates);

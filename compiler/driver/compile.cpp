@@ -19,6 +19,7 @@
 #include "compiler/driver/transform.h"
 #include "compiler/driver/tuning_file.h"
 #include "compiler/infer/infer.h"
+#include "compiler/infer/infer_if.h"
 #include "compiler/plan/plan.h"
 #include "onnx2halide_paths.h"
 #include "ops/names.h"
@@ -230,6 +231,7 @@ std::vector<CompileResult> compile_models(const std::vector<fs::path>& models, c
     for_each_valid<CompileError>(jobs, 1, [&](ModelJob& job) {
         job.model = load_typed(job.result.model, options);
         if (const std::string shapes = contradicted_shapes(*job.model.graph); !shapes.empty()) job.warn(shapes);
+        if (const std::string branches = unfit_branches(*job.model.graph); !branches.empty()) job.warn(branches);
         transform(*job.model.graph, targets, options);
     });
     fold_constants(jobs, options);

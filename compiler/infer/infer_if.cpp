@@ -18,6 +18,9 @@ namespace onnx2halide {
 
 namespace {
 
+/// The attribute that says why a branch which the model may not choose does not fit what follows.
+constexpr const char* unfit_branch = "unfit_branch";
+
 bool inline_branch(Graph& graph, Node& node, bool condition) {
     const Graph& branch = node.graph(condition ? "then_branch" : "else_branch");
     const std::vector<Value*> captures(node.inputs.begin() + 1, node.inputs.end());
@@ -79,16 +82,17 @@ bool is_squeeze_guard(const Node& node) {
            then_branch.outputs[0]->type->rank() != else_branch.outputs[0]->type->rank();
 }
 
-/// Replaces an If by its then_branch and a check that fails at run time if the condition is false.
-bool require_condition(Graph& graph, Node& node) {
+/// Replaces an If by one of its branches and a check that fails at run time if the condition chooses the other.
+bool require_branch(Graph& graph, Node& node, bool condition, const std::string& unfit) {
     Node require;
     require.name = node.name;
     require.domain = "onnx2halide";
-    require.op_type = "RequireTrue";
+    require.op_type = "RequireCondition";
     require.index = node.index;
     require.inputs = {node.inputs[0]};
+    require.attributes = {{"condition", int64_t{condition}}, {unfit_branch, unfit}};
     graph.add(std::move(require), &node);
-    return inline_branch(graph, node, true);
+    return inline_branch(graph, node, condition);
 }
 
 bool has_two_ranks(const Node& node) {
@@ -98,19 +102,34 @@ bool has_two_ranks(const Node& node) {
     return false;
 }
 
-void infer_branch(const Node& node, Graph& branch) {
+/// Infers a branch. Returns why it does not fit what followed the If, which is in the branch now; empty if it does.
+std::string infer_branch(const Node& node, Graph& branch) {
     try {
         infer_types(branch);
     } catch (const CompileError& error) {
         if (!has_taken_in(node)) throw;
-        const bool is_then = &branch == &node.graph("then_branch");
-        throw CompileError(
-            "the results of its branches have different ranks, and those of {} do not fit what follows: {}",
-            is_then ? "then_branch" : "else_branch", error.what());
+        return error.what();
     }
+    return {};
 }
 
 }  // namespace
+
+std::string unfit_branches(Graph& graph) {
+    std::string first;
+    size_t count = 0;
+    for_each_graph(graph, [&](Graph& each) {
+        for (const auto& node : each.nodes()) {
+            const std::string unfit = node->string(unfit_branch, "");
+            if (unfit.empty()) continue;
+            if (count++ == 0)
+                first = fmt::format("node '{}' (If): {} fails at run time: its results have another rank and do not "
+                                    "fit what follows: {}",
+                                    node->name, node->integer("condition") != 0 ? "else_branch" : "then_branch", unfit);
+        }
+    });
+    return count > 1 ? fmt::format("{}; and {} more such branches", first, count - 1) : first;
+}
 
 bool infer_if(Graph& graph, Node& node) {
     if (node.inputs.empty() || !node.inputs[0]) throw CompileError("input 0 (cond) is missing");
@@ -123,12 +142,19 @@ bool infer_if(Graph& graph, Node& node) {
     if (const auto condition = known_condition(node.inputs[0])) return inline_branch(graph, node, *condition);
     const Branches pristine{clone(then_branch), clone(else_branch)};
     const std::vector<Value*> captures(node.inputs.begin() + 1, node.inputs.end());
+    std::vector<std::string> unfit;
     for (Graph* branch : {&then_branch, &else_branch}) {
         for (size_t i = 0; i < captures.size(); ++i) pass_on(captures[i], branch->inputs.at(i));
-        infer_branch(node, *branch);
+        unfit.push_back(infer_branch(node, *branch));
         bind_outside(captures, branch->inputs);
     }
-    if (is_squeeze_guard(node)) return require_condition(graph, node);
+    if (!unfit[0].empty() && !unfit[1].empty())
+        throw CompileError(
+            "the results of its branches have different ranks, and neither fit what follows: {}; and in else_branch, "
+            "{}",
+            unfit[0], unfit[1]);
+    if (unfit[0] != unfit[1]) return require_branch(graph, node, unfit[0].empty(), unfit[0] + unfit[1]);
+    if (is_squeeze_guard(node)) return require_branch(graph, node, true, "");
     if (has_two_ranks(node) && (return_optional(graph, node, pristine) || take_in_what_follows(graph, node, pristine)))
         return true;
     for (size_t i = 0; i < node.outputs.size(); ++i) {

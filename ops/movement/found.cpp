@@ -127,13 +127,15 @@ public:
     }
 };
 
-/// Fails at run time if a condition, input 0, is false. It has no results.
-class RequireTrue : public HostNode {
+/// Fails at run time unless input 0 is what attribute `condition` says. It has no results.
+class RequireCondition : public HostNode {
 public:
     using HostNode::HostNode;
 
     std::vector<TensorType> infer() const override { return {}; }
-    HostCall host_call() const override { return {"onnx2halide_require_true", {}, 1, 0}; }
+    HostCall host_call() const override {
+        return {"onnx2halide_require_condition", {fmt::to_string(node_.integer("condition"))}, 1, 0};
+    }
 };
 
 /// CountedRange, the compiler's own: a Range whose count is known only at run time.
@@ -165,7 +167,7 @@ std::vector<Operator> finding_operators() {
         {"NonMaxSuppression", 10, make<NonMaxSuppression>},
         {"NonZero", 9, make<NonZero>},
         {"DynamicTimeWarping", 1, make<DynamicTimeWarping>, microsoft_domain},
-        {"RequireTrue", 1, make<RequireTrue>, own_domain},
+        {"RequireCondition", 1, make<RequireCondition>, own_domain},
         {"Unique", 11, make<Unique>},
     };
 }

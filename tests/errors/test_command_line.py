@@ -6,6 +6,7 @@ import resource
 import shutil
 
 import numpy as np
+import onnx
 import pytest
 from make_models import FLOAT, chain, model, node
 from refusals import OPEN, X, refused
@@ -101,6 +102,20 @@ def test_declared_shapes_that_cannot_be_are_warned_of(onnx2halide, tmp_path):
     assert done.stderr == (
         "one.onnx: node 'y' (Abs): output 'y' is float32 2x3, but the model declares float32 2x3x1\n"
         "two.onnx: node 'a' (Neg): output 'a' is float32 2x3, but the model declares float32 2x5; and 1 more such shapes\n"
+    )
+
+
+def test_branches_that_do_not_fit_are_warned_of(onnx2halide, tmp_path):
+    text = """<ir_version: 10, opset_import: ["" : 20]> g (float[2,3] x, bool k) => (float[n] y) {
+        z = If (k) <then_branch = a () => (u) { u = Identity (x) }, else_branch = b () => (v) { last = Constant <value_ints = [2]> () v = Unsqueeze (x, last) }>
+        axes = Constant <value_ints = [0, 2]> () y = ReduceSum <keepdims = 0> (z, axes)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "tiny.onnx")
+    done = onnx2halide("tiny.onnx", "-o", "out", "--sources-only")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "tiny.onnx: node 'z' (If): then_branch fails at run time: its results have another rank and do not fit what follows: "
+        "node 'y' (ReduceSum): axis is 2, expected one in [-2, 1]\n",
     )
 
 

@@ -206,6 +206,32 @@ def test_results_of_two_ranks(text):
             assert found.shape == expected.shape and not difference(found, expected).exceeds(1e-6)
 
 
+# What follows reduces three axes, which only one of the branches has.
+ONE_FITS = """<ir_version: 10, opset_import: ["" : 20]> g (float[2,3] x, bool k) => (float[n] y) {{
+    z = If (k) <
+        {} = a () => (float[2,3] u) {{ u = Identity (x) }},
+        {} = b () => (float[2,3,1] v) {{ last = Constant <value_ints = [2]> () v = Unsqueeze (x, last) }}>
+    axes = Constant <value_ints = [0, {}]> ()
+    y = ReduceSum <keepdims = 0> (z, axes)
+}}"""
+
+
+@pytest.mark.parametrize("unfit, fits, chosen", [("then_branch", "else_branch", "true"), ("else_branch", "then_branch", "false")])
+def test_a_branch_that_does_not_fit_fails_at_run_time(unfit, fits, chosen):
+    with pytest.warns(UserWarning, match=f"node 'z' .If.: {unfit} fails at run time"):
+        compiled = onnx2halide.compile(parser.parse_model(ONE_FITS.format(unfit, fits, 2)))
+    x = random(2, 3)
+    for _ in range(2):
+        np.testing.assert_allclose(compiled.run([x, np.array(fits == "then_branch")])[0], x.sum(0), rtol=1e-6)
+        with pytest.raises(ValueError, match=f"the condition is {chosen}, and the results of {unfit} have a rank that the model cannot go on with"):
+            compiled.run([x, np.array(unfit == "then_branch")])
+
+
+def test_branches_of_which_none_fits():
+    with pytest.raises(onnx2halide.CompileError, match="the results of its branches have different ranks, and neither fit what follows: .*; and in else_branch, "):
+        onnx2halide.compile(parser.parse_model(ONE_FITS.format("then_branch", "else_branch", 3)))
+
+
 def test_scan_of_nothing():
     text = "g (float[n] x) => (float[n] y) { y = Scan <num_scan_inputs = -1, body = b (float v) => (float w) { w = Neg (v) }> (x) }"
     with pytest.raises(onnx2halide.CompileError) as error:
