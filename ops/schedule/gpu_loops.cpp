@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -64,13 +65,14 @@ struct GridLoop {
 };
 
 /// Moves the longest dimension to the front: CUDA limits all but the first, the innermost loop, to 65535 blocks. Loops
-/// of open extents may be as long; of those, the one whose blocks have the fewest iterations.
+/// of open extents may be as long; of those, the one with the most open factors, as images of open sizes have more rows
+/// than their batch has images, then the one whose blocks have the fewest iterations.
 void put_longest_first(std::vector<GridLoop>& grid) {
     static constexpr int64_t most_blocks = 65535;
     const auto length = [](const GridLoop& loop) {
         const auto extent = loop.extent.constant();
-        if (!extent) return std::pair<int64_t, int64_t>(most_blocks, -loop.block);
-        return std::pair<int64_t, int64_t>(ceil_div(*extent, loop.block), 0);
+        if (!extent) return std::tuple(most_blocks, std::ssize(loop.extent.symbols()), -loop.block);
+        return std::tuple(ceil_div(*extent, loop.block), ptrdiff_t{0}, int64_t{0});
     };
     const auto longest = std::ranges::max_element(grid, {}, length);
     std::rotate(grid.begin(), longest, longest + 1);
@@ -148,11 +150,10 @@ private:
             directives_.push_back(fmt::format("fuse({0}, {1}, {0})", block.name, outer_block.name));
             grid = {{block.name, block.extent * outer_block.extent, block.block * outer_block.block}};
         }
-        put_longest_first(grid);
         const std::vector<std::string> apart(loops_.vars.begin() + tiled_, loops_.vars.end());
-        // The outermost loops, of a batch or of channels, are the shortest.
         if (!apart.empty())
             grid.push_back({fuse_all(source_, apart, "apart", directives_), extent_apart(loops_, apart.size()), 1});
+        put_longest_first(grid);
         std::vector<std::string> names;
         for (const GridLoop& loop : grid) names.push_back(loop.name);
         if (names.front() != block.name) directives_.push_back(reorder(names));
