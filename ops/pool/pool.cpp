@@ -170,6 +170,16 @@ bool WindowPool::covers_image() const {
            });
 }
 
+std::optional<std::vector<int64_t>> WindowPool::copied_strides() const {
+    if (node_.op_type == "LpPool" || node_.has_output(1)) return {};
+    std::vector<int64_t> strides;
+    for (const WindowAxis& axis : window()) {
+        if (axis.kernel != 1 || !axis.pad_begin.is(0) || !axis.pad_end.is(0)) return {};
+        strides.push_back(axis.stride);
+    }
+    return strides;
+}
+
 void WindowPool::algorithm(KernelSource& source) const {
     if (pools_rows(source)) return define_rows(source);
     if (winograd_conv(source)) return define_whole_windows(source);

@@ -84,6 +84,8 @@ public:
     /// Whether the only window has the whole image, and padding that does not count, so that a global pool computes the
     /// same.
     bool covers_image() const;
+    /// The strides along the axes of an image if each window has a single element, which the pool only copies.
+    std::optional<std::vector<int64_t>> copied_strides() const;
     Dim flops() const override { return shares_taps() ? out(0).elements() * shared_combinations() : Pool::flops(); }
 
 protected:
@@ -137,6 +139,9 @@ private:
         std::string lanes;
         std::string run;    // the loop over the vectors that stages compute at once; empty if there is one
         bool in_registers;  // whether a tile of short kernels stays in registers
+        // Whether the last strip of channels is shifted inwards. Halide may then not see that a vector is all that a
+        // tile takes, and would not know the sizes of its stages.
+        bool shifts_channels;
 
         std::string vectors() const { return "vectorize(" + loops.vars[0] + ", " + lanes + ")"; }
         std::string split_run(const std::string& loop) const {

@@ -67,19 +67,30 @@ struct TileSize {
     bool in_registers;
 };
 
-/// For so many vectors of channels, of so many bytes each.
-TileSize tile_size(const Window& window, int64_t alignment, int registers, int64_t vectors, int64_t vector_bytes) {
-    constexpr int64_t most_vectors = 8;
+/// The vectors of a strip of channels: as few as possible in all strips, the last of which is shifted inwards, so that
+/// it computes some channels twice; then the most in each.
+int64_t strip_vectors(int64_t channels, int64_t lanes) {
+    constexpr int64_t most = 8;
+    const auto all = [&](int64_t vectors) { return ceil_div(channels, lanes * vectors) * vectors; };
+    int64_t best = 1;
+    for (int64_t vectors = 2; vectors <= std::min(most, channels / lanes); ++vectors) {
+        if (all(vectors) <= all(best)) best = vectors;
+    }
+    return best;
+}
+
+/// For so many channels, in vectors of so many lanes and bytes.
+TileSize tile_size(const Window& window, int64_t alignment, int registers, int64_t channels, int64_t lanes,
+                   int64_t vector_bytes) {
     const int64_t columns = std::max<int64_t>(1, (registers - 4) / 2 / window.back().stride);
     if (!has_short_kernels(window)) return {columns, 14, 1, false};
     if (alignment < aliased) {
         // A strip of a part of each cache line would leave the rest to be read again for the next one.
-        int64_t together = vector_bytes < cache_line_bytes ? most_vectors : 1;
-        while (vectors % together != 0) --together;
+        const int64_t together = vector_bytes < cache_line_bytes ? strip_vectors(channels, lanes) : 1;
         return {columns, 2, together, true};
     }
     const bool in_registers = alignment < all_aliased;
-    return {in_registers ? 2 : columns, 2, std::min(most_vectors, vectors), in_registers};
+    return {in_registers ? 2 : columns, 2, strip_vectors(channels, lanes), in_registers};
 }
 
 /// Makes strips of columns, as high as the image and one vector of channels deep, into tasks. `outer` are the loops
@@ -183,10 +194,16 @@ void WindowPool::schedule_shared(KernelSource& source) const {
     const bool has_rows = window.size() > 1;
     const int lanes = lanes_of_channels(source);
     const Loops loops = source.output_loops();
-    const int64_t whole = *loops.extents[0].constant() / lanes;
-    const TileSize size = tile_size(window, pixel_alignment(out(0)), source.target().vector_registers, whole,
+    const int64_t channels = *loops.extents[0].constant(), whole = channels / lanes;
+    const TileSize size = tile_size(window, pixel_alignment(out(0)), source.target().vector_registers, channels, lanes,
                                     lanes * info(out(0).element).bytes);
-    SharedTile tile{loops, loops, "", source.lanes(lane_type(source), lanes), "", size.in_registers};
+    SharedTile tile{loops,
+                    loops,
+                    "",
+                    source.lanes(lane_type(source), lanes),
+                    "",
+                    size.in_registers,
+                    channels % (lanes * size.vectors) != 0};
     Directives directives;
     const auto split = [&](size_t loop, const std::string& iterations, int64_t count) {
         tile.outer.vars[loop] = source.var(loops.vars[loop] + "o");
@@ -242,7 +259,10 @@ void WindowPool::schedule_pass(KernelSource& source, size_t i, const SharedTile&
             if (loop != own) order.push_back(tile.loops.vars[loop]);
         }
         Directives directives = {compute_at(tile.loops.func, tile.around)};
-        if (!tile.run.empty()) directives.push_back(tile.split_run(tile.run));
+        if (!tile.run.empty())
+            directives.push_back(tile.split_run(tile.run));
+        else if (tile.shifts_channels)
+            directives.push_back(fmt::format("bound_extent({}, {})", tile.loops.vars[0], tile.lanes));
         directives = joined(directives, {reorder(order), tile.vectors(), unroll(along)});
         const std::string& x = tile.loops.vars[1];
         if (tile.in_registers && own == 2) directives.push_back(unroll(x));
