@@ -223,6 +223,20 @@ bool AxisMapNode::is_pointwise() const {
     return true;
 }
 
+bool AxisMapNode::is_read_through() const {
+    const auto read = in(0).innermost_axis();
+    if (!read || node_.outputs.size() > 1) return false;
+    const AxisSource along = map(0)[*read];
+    return along.axis == out(0).innermost_axis() && along.step == 1 && !along.period && !along.may_repeat;
+}
+
+bool AxisMapNode::can_compute_input(const Node& anchor, const Target&) const {
+    const auto generator = make_generator(anchor);
+    const auto* copy = dynamic_cast<const MovementNode*>(generator.get());
+    const auto is_read_once = [](const AxisSource& source) { return !source.period && !source.may_repeat; };
+    return copy && copy->is_read_through() && is_read_through() && std::ranges::all_of(map(0), is_read_once);
+}
+
 std::optional<Layout> AxisMapNode::memory_order() const {
     const AxisMap map = this->map(0);
     Layout order;

@@ -15,6 +15,9 @@ public:
     bool takes_packed_types() const override { return true; }
     /// The inputs whose elements are moved.
     virtual std::vector<size_t> moved() const { return {0}; }
+    /// Whether another copy can read through this one, which then writes nothing: whether vectors of what is read are
+    /// vectors of input 0.
+    virtual bool is_read_through() const { return false; }
 
 protected:
     /// Whether output 0 is a few integers, whose elements inference may ask for, and the element count of input 0 has
@@ -68,6 +71,9 @@ public:
     bool is_pointwise() const override;
     bool has_own_axis() const override { return true; }
     bool is_view() const override;
+    bool is_read_through() const override;
+    /// A copy that takes each element once at most can read through the copy before it.
+    bool can_compute_input(const Node& anchor, const Target& target) const override;
     std::optional<Layout> memory_order() const override;
     std::optional<Span> span_in_input(size_t i) const override;
     std::vector<int64_t> inputs_in_place() const override { return node_.integers("in_place", {}); }

@@ -73,7 +73,8 @@ void use_float_products(Graph& graph, const Target& target);
 void trim_conv_taps(Graph& graph);
 
 /// Copies the pixels that a Conv of single pixels (1x1) with strides reads, if they are so far apart that they share
-/// few sets of the nearest cache: a ResNet's projections of many channels. The Conv then reads adjacent pixels.
+/// few sets of the nearest cache: a ResNet's projections of many channels. The Conv then reads adjacent pixels. A pool
+/// whose windows have a single element each is such a copy; as a Slice, it can read through another one.
 void sample_inputs(Graph& graph, const Target& target);
 
 /// Recognises the normalisation of groups of channels as exporters write it for ONNX before GroupNormalization: as an

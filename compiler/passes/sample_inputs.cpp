@@ -1,12 +1,15 @@
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
 
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
+#include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv/conv_operands.h"
+#include "ops/pool/pool.h"
 #include "ops/schedule/cycles.h"
 
 namespace onnx2halide {
@@ -39,11 +42,19 @@ Numbers crowded_strides(const Node& node) {
     return strides;
 }
 
+/// The strides of the pixels that are all that is read of an image: by a convolution, if it pays to copy them, or by a
+/// pool that does nothing else. Empty for other nodes.
+Numbers sampling_strides(const Node& node, const Target& target) {
+    const auto generator = make_generator(node);
+    if (const auto* pool = dynamic_cast<const WindowPool*>(generator.get()))
+        return pool->copied_strides().value_or(Numbers());
+    return target.is_gpu() ? Numbers() : crowded_strides(node);
+}
+
 /// The pixels of an image that windows with these strides start at.
 Value* sampled(Graph& graph, Value* image, const Numbers& strides, const Node& before) {
-    Numbers starts(strides.size(), 0), ends, axes(strides.size());
+    Numbers starts(strides.size(), 0), ends(strides.size(), std::numeric_limits<int64_t>::max()), axes(strides.size());
     std::iota(axes.begin(), axes.end(), 2);
-    for (const int64_t axis : axes) ends.push_back(image->checked_type().shape[axis].number());
     const NewNode slice{"Slice",
                         13,
                         {image, add_numbers(graph, starts, "pixels"), add_numbers(graph, ends, "pixels"),
@@ -54,18 +65,23 @@ Value* sampled(Graph& graph, Value* image, const Numbers& strides, const Node& b
 }  // namespace
 
 void sample_inputs(Graph& graph, const Target& target) {
-    if (target.is_gpu()) return;
     std::vector<std::pair<Node*, Numbers>> found;
     for (const auto& node : graph.nodes()) {
-        if (Numbers strides = crowded_strides(*node); !strides.empty()) found.emplace_back(node.get(), strides);
+        if (Numbers strides = sampling_strides(*node, target); !strides.empty())
+            found.emplace_back(node.get(), strides);
     }
     std::map<std::pair<Value*, Numbers>, Value*> samples;
-    for (const auto& [conv, strides] : found) {
-        Value*& sample = samples[{conv->inputs[0], strides}];
-        if (!sample) sample = sampled(graph, conv->inputs[0], strides, *conv);
-        graph.set_input(conv, 0, sample);
-        conv->attributes["strides"] = Numbers(strides.size(), 1);
-        conv->attributes["auto_pad"] = std::string("NOTSET");
+    for (const auto& [node, strides] : found) {
+        Value*& sample = samples[{node->inputs[0], strides}];
+        if (!sample) sample = sampled(graph, node->inputs[0], strides, *node);
+        if (!is_operator(*node, "Conv")) {
+            graph.replace_uses(node->outputs[0], sample);
+            graph.remove(node);
+            continue;
+        }
+        graph.set_input(node, 0, sample);
+        node->attributes["strides"] = Numbers(strides.size(), 1);
+        node->attributes["auto_pad"] = std::string("NOTSET");
     }
 }
 

@@ -71,6 +71,7 @@ private:
         const Value* input = open.group.anchor->inputs.empty() ? nullptr : open.group.anchor->inputs[0];
         if (!input || !is_open(*input) || input->consumers.size() != 1) return;
         OpenGroup& taken = groups_[group_of_.at(input)];
+        if (taken.group.nodes.size() >= most_nodes) return;
         if (!generator.can_compute_input(*taken.group.anchor, target_)) return;
         std::vector<const Node*>& members = open.group.nodes;
         members.insert(members.begin(), taken.group.nodes.begin(), taken.group.nodes.end());

@@ -61,6 +61,8 @@ public:
         source.store(output(0), at, KernelSource::call(whole, in(0), from));
     }
 
+    bool is_read_through() const override { return true; }
+
     void schedule(KernelSource& source) const override {
         // In vectors that span an edge, at the ends of a row, elements are read one by one: if edges are known only at
         // run time, wide vectors pay off only for long rows.

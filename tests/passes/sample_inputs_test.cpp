@@ -59,4 +59,26 @@ TEST_CASE("convolutions that read the same pixels share the copy") {
     CHECK(find_node(*graph, "y")->inputs[0] == find_node(*graph, "z")->inputs[0]);
 }
 
+TEST_CASE("a pool of single pixels is a copy") {
+    const auto pool = [](const char* text, const char* image = "8,9") {
+        const auto graph = parse_graph(fmt::format(R"(
+            x = input float32[1,3,{}]
+            p = {}
+            y = Neg(p)
+            output y)",
+                                                   image, text)
+                                           .c_str());
+        sample_inputs(*graph, Target::parse("x86-64-linux"));
+        const Value* read = find_node(*graph, "y")->inputs[0];
+        return read->producer->op_type + " " + type_text(*read->type);
+    };
+    CHECK(pool("MaxPool(x) kernel_shape=1,1 strides=2,2") == "Slice float32[1,3,4,5]");
+    CHECK(pool("AveragePool(x) kernel_shape=1,1 strides=2,3") == "Slice float32[1,3,4,3]");
+    CHECK(pool("MaxPool(x) kernel_shape=1,1 strides=2,2", "h,9") == "Slice float32[1,3,((h + 1) / 2),5]");
+    CHECK(pool("MaxPool(x) kernel_shape=1,2 strides=2,2") == "MaxPool float32[1,3,4,4]");
+    CHECK(pool("AveragePool(x) kernel_shape=1,1 strides=2,2 pads=0,0,1,1 count_include_pad=1") ==
+          "AveragePool float32[1,3,5,5]");
+    CHECK(pool("LpPool(x) kernel_shape=1,1 strides=2,2") == "LpPool float32[1,3,4,5]");
+}
+
 }  // namespace onnx2halide

@@ -151,6 +151,53 @@ TEST_CASE("pointwise nodes join what they read") {
     }
 }
 
+TEST_CASE("copies of rows read through those before them") {
+    const char* const inputs = R"(
+            x = input float32[2,4,6,8]
+            pads = constant int64[8] 0 0 1 0 0 0 2 0
+            first = constant int64[1] 1
+            end = constant int64[1] 100
+            rows = constant int64[1] 2
+            step = constant int64[1] 2
+            times = constant int64[4] 1 1 2 1
+            )";
+    const struct {
+        const char *why, *graph, *groups;
+    } rows[] = {
+        {"a slice of padded rows", R"(
+            p = Pad(x, pads)
+            s = Slice(p, first, end, rows, step)
+            output s)",
+         "p [s]\n"},
+        {"a slice of a slice of padded rows", R"(
+            p = Pad(x, pads)
+            a = Slice(p, first, end, rows)
+            s = Slice(a, first, end, rows, step)
+            output s)",
+         "p a [s]\n"},
+        {"what others read is written", R"(
+            p = Pad(x, pads)
+            s = Slice(p, first, end, rows, step)
+            t = Neg(p)
+            output s, t)",
+         "[p]\n[s]\n[t]\n"},
+        {"columns are not rows", R"(
+            t = Transpose(x) perm=0,1,3,2
+            s = Slice(t, first, end, rows, step)
+            output s)",
+         "[t]\n[s]\n"},
+        {"repeated elements are written once", R"(
+            p = Pad(x, pads)
+            r = Tile(p, times)
+            output r)",
+         "[p]\n[r]\n"},
+    };
+    for (const auto& row : rows) {
+        INFO(row.why);
+        CHECK(groups_text(*parse_graph((std::string(inputs) + row.graph).c_str())) == row.groups);
+    }
+}
+
 TEST_CASE("a depthwise convolution and the one that it reads are one kernel where memory is the limit") {
     const auto groups = [](const char* image) {
         const auto graph = parse_graph(fmt::format(R"(
@@ -182,6 +229,16 @@ TEST_CASE("a chain of many pointwise nodes is several kernels") {
     std::vector<size_t> sizes;
     for (const Group& group : cut_groups(*graph, Grouping::fused, avx2)) sizes.push_back(group.nodes.size());
     CHECK(sizes == std::vector<size_t>{64, 64, 64, 8});
+}
+
+TEST_CASE("a chain of many copies is several kernels") {
+    std::string text = "x = input float32[2,300]\nfirst = constant int64[1] 1\nend = constant int64[1] 300\naxis = "
+                       "constant int64[1] 1\nv0 = Slice(x, first, end, axis)\n";
+    for (int i = 1; i < 100; ++i) text += fmt::format("v{} = Slice(v{}, first, end, axis)\n", i, i - 1);
+    const auto graph = parse_graph((text + "output v99").c_str());
+    std::vector<size_t> sizes;
+    for (const Group& group : cut_groups(*graph, Grouping::fused, avx2)) sizes.push_back(group.nodes.size());
+    CHECK(sizes == std::vector<size_t>{64, 36});
 }
 
 TEST_CASE("without fusion every node is a kernel") {
