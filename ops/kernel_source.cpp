@@ -98,16 +98,15 @@ Coordinates KernelSource::vars(size_t rank) {
     return result;
 }
 
-std::string KernelSource::var(const std::string& role) { return declare(vars_, role); }
+std::string KernelSource::var(const std::string& role) { return declare(var_names_[role], vars_, role); }
 
-std::string KernelSource::rvar(const std::string& role) { return declare(rvars_, role); }
+std::string KernelSource::rvar(const std::string& role) { return declare(rvar_names_[role], rvars_, role); }
 
 bool KernelSource::is_of_reduction(const std::string& loop) const {
     return loop.find_first_of(".[") != std::string::npos || std::ranges::find(rvars_, loop) != rvars_.end();
 }
 
-std::string KernelSource::declare(std::vector<std::string>& declared, const std::string& role) {
-    std::string& name = loop_names_[role];
+std::string KernelSource::declare(std::string& name, std::vector<std::string>& declared, const std::string& role) {
     if (name.empty()) {
         name = own_name(role);
         declared.push_back(name);

@@ -170,7 +170,7 @@ public:
 
 private:
     std::string new_name(const std::string& hint);
-    std::string declare(std::vector<std::string>& declared, const std::string& role);
+    std::string declare(std::string& name, std::vector<std::string>& declared, const std::string& role);
     void reserve_symbols();
     void note_read(const TensorType& type, const Coordinates& at);
     std::string estimates() const;
@@ -186,8 +186,8 @@ private:
     std::set<const Value*> updated_;
     std::set<const Value*> defined_;
     Names names_;
-    std::set<std::string> kept_free_;                // of names_, for Vars and RDoms of these names
-    std::map<std::string, std::string> loop_names_;  // of Vars and RVars, by role
+    std::set<std::string> kept_free_;                            // of names_, for Vars and RDoms of these names
+    std::map<std::string, std::string> var_names_, rvar_names_;  // by role
     std::map<const Value*, std::string> value_names_;
     std::map<std::pair<const Value*, std::string>, std::string> kept_;
     std::vector<std::string> vars_, rvars_, funcs_, rdoms_;

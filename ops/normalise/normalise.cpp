@@ -53,12 +53,18 @@ public:
     void schedule(KernelSource& source) const override {
         const Loops loops = nontrivial_loops(source.output_loops());
         const std::string channel = source.vars(in(0).rank())[1];
-        NodeGenerator::schedule(source);
+        const bool is_innermost = loops.vars.size() > 1 && loops.vars[0] == channel && !source.target().is_gpu();
+        if (is_innermost) {
+            vectorise(source, loops);
+            // The loop over pixels is divided below, so it is not fused with others.
+            parallelise(source, loops, loops.vars.size() > 2 ? 2 : 1);
+        } else {
+            NodeGenerator::schedule(source);
+        }
         source.schedule(fmt::format("{}.update().unroll({});", source.kept(output(0), sum_role),
                                     source.kept(output(0), window_role)));
         // With channels innermost, neighbouring windows share squares.
-        const bool is_innermost = loops.vars.size() > 1 && loops.vars[0] == channel;
-        if (!is_innermost || source.target().is_gpu()) return;
+        if (!is_innermost) return;
         const Loops squares{
             source.kept(output(0), squares_role), {channel}, {in(0).shape[1] + size_ - 1}, loops.element};
         source.schedule(fmt::format("{}.compute_at({}, {});", squares.func, loops.func, tile_of_pixels(source, loops)));
