@@ -112,4 +112,8 @@ std::vector<Operator> control_flow_operators() {
     return {{"If", 1, make<ControlFlowNode>}, {"Loop", 1, make<ControlFlowNode>}, {"Scan", 8, make<Scan>}};
 }
 
+std::string own_symbol_name(const Node& node, const std::string& role) {
+    return fmt::format("{}_{}_{}", node.op_type, node.index, role);
+}
+
 }  // namespace onnx2halide

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "compiler/graph/graph.h"
@@ -56,5 +57,8 @@ Dim scan_trip_count(const Repetition& scan);
 bool is_control_flow(const Node& node);
 /// Whether it runs one subgraph repeatedly: Loop, Scan.
 bool is_repetition(const Node& node);
+
+/// The name of a symbol that an If, Loop or Scan sets at run time, possibly many times: Loop_5_iteration
+std::string own_symbol_name(const Node& node, const std::string& role);
 
 }  // namespace onnx2halide

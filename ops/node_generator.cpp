@@ -93,15 +93,8 @@ const KnownElements* NodeGenerator::known_input(size_t i) const {
 }
 
 const KnownElements* NodeGenerator::tracked_input(size_t i) const {
-    const auto& ratios = input(i)->ratios;
-    return ratios ? &*ratios : known_input(i);
-}
-
-size_t NodeGenerator::normalised_axis(int64_t axis, size_t rank) {
-    const auto signed_rank = static_cast<int64_t>(rank);
-    if (axis < -signed_rank || axis >= signed_rank)
-        throw CompileError("axis is {}, expected one in [{}, {}]", axis, -signed_rank, signed_rank - 1);
-    return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
+    const auto& tracked = input(i)->tracked;
+    return tracked ? &*tracked : known_input(i);
 }
 
 std::vector<Check> NodeGenerator::axis_checks(const std::vector<Dim>& axes, size_t rank) {

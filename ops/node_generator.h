@@ -197,9 +197,6 @@ public:
     /// are known only when it has run. Asked only if there is one.
     virtual HostCall host_call() const;
 
-    /// An axis in [0, rank) from one in [-rank, rank). Throws CompileError if it is out of range.
-    static size_t normalised_axis(int64_t axis, size_t rank);
-
 protected:
     const Node& node_;
 
@@ -257,9 +254,6 @@ Dim extent_symbol(const Value& value, size_t axis, const Dim& max = Dim::unbound
 
 /// Multidirectional (numpy) broadcasting. Throws CompileError if two dims can never be equal.
 std::vector<Dim> broadcast(const std::vector<Dim>& a, const std::vector<Dim>& b);
-
-/// The domains of the compiler's own operators, and of onnxruntime's contributed ones.
-inline constexpr const char *own_domain = "onnx2halide", *microsoft_domain = "com.microsoft";
 
 /// One row of the table of operators.
 struct Operator {

@@ -3,9 +3,15 @@
 #ifndef ONNX2HALIDE_ARENA_H
 #define ONNX2HALIDE_ARENA_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { ONNX2HALIDE_ALIGNMENT = 64 };
+
+/* Bytes, rounded up to whole units of the alignment. */
+static inline size_t onnx2halide_aligned(size_t bytes) {
+    return (bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
+}
 
 /* The lifetime of a tensor of `bytes`: from step `first` to step `last`, inclusive. onnx2halide_place_arena sets
  * `offset`. */
@@ -22,8 +28,7 @@ static inline int64_t onnx2halide_place_arena(onnx2halide_lifetime* tensors, int
     int64_t size = 0;
     for (int i = 0; i < count; ++i) {
         tensors[i].offset = -1;
-        tensors[i].bytes =
-            (tensors[i].bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
+        tensors[i].bytes = (int64_t)onnx2halide_aligned((size_t)tensors[i].bytes);
     }
     for (int placed = 0; placed < count; ++placed) {
         onnx2halide_lifetime* largest = 0;

@@ -56,7 +56,7 @@ static void want_scratch(onnx2halide_session* session, size_t bytes) {
 
 void* halide_malloc(void* user_context, size_t bytes) {
     onnx2halide_session* session = user_context;
-    bytes = sizeof(piece) + (bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
+    bytes = sizeof(piece) + onnx2halide_aligned(bytes);
     const int is_in_region = has_region(session);
     if (is_in_region && mine.used + bytes <= session->scratch_bytes) {
         piece* made = (piece*)(region() + mine.used);

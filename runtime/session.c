@@ -53,10 +53,6 @@ int onnx2halide_no_session(const onnx2halide_model* model, const char* function)
     return ONNX2HALIDE_BAD_ARGUMENT;
 }
 
-static size_t aligned(size_t bytes) {
-    return (bytes + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
-}
-
 static int default_threads(void) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t allowed; /* too small on machines with more than 1024 cores: then the call fails */
@@ -107,7 +103,7 @@ static int map_weights(onnx2halide_session* session, const char* path) {
  */
 static void* carve(unsigned char* block, size_t* used, size_t bytes) {
     void* part = block ? block + *used : NULL;
-    *used += aligned(bytes);
+    *used += onnx2halide_aligned(bytes);
     return part;
 }
 
@@ -144,13 +140,13 @@ static onnx2halide_session* allocate_session(const onnx2halide_model* model, int
 }
 
 static void place_scratch(onnx2halide_session* session) {
-    if (!session->own_scratch) session->scratch = session->arena + aligned(session->tensor_bytes);
+    if (!session->own_scratch) session->scratch = session->arena + onnx2halide_aligned(session->tensor_bytes);
 }
 
 /* Enlarges scratch memory if the last run had to take some from the heap, as happens with kernels whose scratch size
  * depends on open dims. If there is no memory for it, kernels continue to use the heap. */
 static void grow_scratch(onnx2halide_session* session) {
-    const size_t bytes = aligned(session->scratch_wanted);
+    const size_t bytes = onnx2halide_aligned(session->scratch_wanted);
     session->scratch_wanted = 0;
     if (bytes <= session->scratch_bytes) return;
     unsigned char* grown = aligned_alloc(ONNX2HALIDE_ALIGNMENT, bytes * (size_t)session->threads);
@@ -168,7 +164,7 @@ int onnx2halide_reserve(onnx2halide_session* session, uint64_t tensor_bytes) {
     if (tensor_bytes > SIZE_MAX / 2)
         return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for an arena of %llu bytes",
                                 (unsigned long long)tensor_bytes);
-    const size_t needed = aligned((size_t)tensor_bytes) + scratch_total(session);
+    const size_t needed = onnx2halide_aligned((size_t)tensor_bytes) + scratch_total(session);
     if (needed > session->arena_bytes) {
         if (!session->owns_arena && session->arena) {
             return onnx2halide_fail(session, ONNX2HALIDE_BAD_ARGUMENT, "the arena has %zu bytes, expected %zu",
@@ -177,10 +173,10 @@ int onnx2halide_reserve(onnx2halide_session* session, uint64_t tensor_bytes) {
         free(session->arena);
         session->arena_bytes = 0;
         session->owns_arena = 1;
-        session->arena = aligned_alloc(ONNX2HALIDE_ALIGNMENT, aligned(needed));
+        session->arena = aligned_alloc(ONNX2HALIDE_ALIGNMENT, onnx2halide_aligned(needed));
         if (!session->arena)
             return onnx2halide_fail(session, ONNX2HALIDE_NO_MEMORY, "no memory for an arena of %zu bytes", needed);
-        session->arena_bytes = aligned(needed);
+        session->arena_bytes = onnx2halide_aligned(needed);
     }
     session->tensor_bytes = (size_t)tensor_bytes;
     place_scratch(session);

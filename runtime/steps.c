@@ -51,7 +51,7 @@ static int grow(onnx2halide_session* session, int slot, size_t bytes, int keeps)
     if (bytes <= heap->bytes && heap->data) return 0;
     size_t grown = heap->bytes + heap->bytes / 2;
     if (grown < bytes) grown = bytes;
-    grown = (grown + ONNX2HALIDE_ALIGNMENT) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
+    grown = onnx2halide_aligned(grown > 0 ? grown : 1); /* null would mean that there is no memory */
     if (!keeps) {
         free(heap->data);
         *heap = (onnx2halide_heap){NULL, 0};

@@ -18,7 +18,7 @@ namespace {
 std::map<std::pair<std::string, std::string>, std::set<int>> public_operators() {
     std::map<std::pair<std::string, std::string>, std::set<int>> operators;
     for (const Operator& row : all_operators()) {
-        if (row.domain != "onnx2halide") operators[{std::string(row.domain), std::string(row.type)}].insert(row.since);
+        if (row.domain != own_domain) operators[{std::string(row.domain), std::string(row.type)}].insert(row.since);
     }
     for (const ExpandedOperator& row : expanded_operators())
         operators[{std::string(row.domain), std::string(row.type)}].insert(row.since);

@@ -23,10 +23,10 @@ struct Inspection {
     std::vector<std::string> open_dims;
     std::vector<InspectedNode> nodes;
     std::vector<std::pair<std::string, std::string>> steps;  // kernel and FLOPs of each call
-    int64_t parameters = 0;                                  // elements of all initialisers
-    std::string flops;                                       // of one run of the model
-    size_t kernels = 0;                                      // distinct ones
-    int64_t arena_bytes = 0;                                 // without scratch memory; 0 if dims are open
+    int64_t parameters = 0;   // elements of all initialisers, those of subgraphs included
+    std::string flops;        // of one run, without those of loops and branches
+    size_t kernels = 0;       // distinct ones
+    int64_t arena_bytes = 0;  // without scratch memory; 0 if dims are open
 };
 
 /// Runs the passes and the plan of compile_models with the same options, so that the kernels are those that it would

@@ -30,11 +30,7 @@ std::vector<std::vector<const Node*>> kernels_of(const Graph& graph, const Targe
 }
 
 /// Bytes of the weights of a graph and of the graphs inside it.
-int64_t weight_bytes(Graph& graph) {
-    int64_t elements = 0;
-    for_each_graph(graph, [&](const Graph& each) { elements += each.constant_elements(); });
-    return elements * static_cast<int64_t>(sizeof(float));
-}
+int64_t weight_bytes(Graph& graph) { return constant_elements(graph) * static_cast<int64_t>(sizeof(float)); }
 
 /// The target that decides how convolutions and products compute. Several targets share the packed weights, so the best
 /// one decides; but weights are packed in quads of bytes only if every target multiplies those, as the others would

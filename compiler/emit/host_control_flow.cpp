@@ -47,11 +47,6 @@ std::string assignment_text(const Assignments& assignments) {
     return text + "    }\n";
 }
 
-/// The prefix of the symbols that inference makes for a loop's results.
-std::string own_symbols(const Node& node) { return fmt::format("{}_{}_", node.op_type, node.index); }
-
-std::string iterations_symbol(const Node& node) { return own_symbols(node) + "iterations"; }
-
 /// The index of the slice that an iteration reads or makes.
 std::string_view slice_index(bool is_backwards) { return is_backwards ? "trip_count - 1 - iteration" : "iteration"; }
 
@@ -236,7 +231,7 @@ void HostSteps::write_empty_slices(const Step& step, std::string& text) {
         const Value* result = output.whole;
         if (!result) continue;
         for (const Dim& dim : result->checked_type().shape) {
-            if (!program_.is_known_before_run(dim) && dim.text().starts_with(own_symbols(step.node())))
+            if (!program_.is_known_before_run(dim) && dim.text().starts_with(own_symbol_name(step.node(), "")))
                 text += fmt::format("    D({}) = 0;\n", dim.text());
         }
         prepare_output(result, text);
@@ -278,9 +273,9 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
         text += fmt::format("        CHECK_TRIP_COUNT({}, trip_count);\n", quoted_label(step.node()));
     text += fmt::format("        for (; iteration < trip_count{}; ++iteration) RUN({});\n",
                         asks_first || has_condition ? " && goes_on" : "", call);
-    const bool counts = std::find(program_.symbols.begin(), program_.symbols.end(), iterations_symbol(step.node())) !=
-                        program_.symbols.end();
-    if (counts) text += fmt::format("        D({}) = iteration;\n", iterations_symbol(step.node()));
+    const std::string iterations = own_symbol_name(step.node(), "iterations");
+    const bool counts = std::ranges::find(program_.symbols, iterations) != program_.symbols.end();
+    if (counts) text += fmt::format("        D({}) = iteration;\n", iterations);
     text += "    }\n";
     for (const Repetition::ScanOutput& output : repetition.scan_outputs) {
         if (!output.whole) continue;

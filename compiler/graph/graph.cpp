@@ -10,13 +10,18 @@ namespace onnx2halide {
 
 namespace {
 
+/// The types of attributes, in the order of Attribute's alternatives.
+constexpr std::string_view attribute_types[] = {"int",    "float",   "string", "tensor", "ints",
+                                                "floats", "strings", "graph",  "type"};
+static_assert(std::size(attribute_types) == std::variant_size_v<Attribute>);
+
 template <typename T>
 const T* attribute_as(const Node& node, const std::string& name) {
     const auto found = node.attributes.find(name);
     if (found == node.attributes.end()) return nullptr;
-    const T* value = std::get_if<T>(&found->second);
-    if (!value) throw CompileError("attribute {} has another type than expected", name);
-    return value;
+    if (const T* value = std::get_if<T>(&found->second)) return value;
+    throw CompileError("attribute {} has type {}, expected {}", name, attribute_types[found->second.index()],
+                       attribute_types[Attribute(std::in_place_type<T>).index()]);
 }
 
 template <typename T>
@@ -158,6 +163,13 @@ std::string Node::label() const {
     return origin.empty() ? fmt::format("node '{}' ({})", name, qualified_op()) : origin;
 }
 
+void Node::become(const std::string& new_type, int new_version, const std::string& new_domain) {
+    origin = label();
+    op_type = new_type;
+    version = new_version;
+    domain = new_domain;
+}
+
 Value* Graph::value(const std::string& name) {
     auto& place = values_[name];
     if (!place) {
@@ -237,14 +249,6 @@ void Graph::set_input(Node* node, size_t i, Value* value) {
     if (value) value->consumers.push_back(node);
 }
 
-int64_t Graph::constant_elements() const {
-    int64_t sum = 0;
-    for (const auto& [name, value] : values_) {
-        if (value->constant) sum += value->constant->elements();
-    }
-    return sum;
-}
-
 bool Graph::is_output(const Value* value) const {
     return std::find(outputs.begin(), outputs.end(), value) != outputs.end();
 }
@@ -268,6 +272,18 @@ std::vector<OpenDim> open_dims(const Graph& graph) {
         }
     }
     return result;
+}
+
+int64_t constant_elements(Graph& graph) {
+    std::map<const void*, int64_t> elements;
+    for_each_graph(graph, [&](const Graph& each) {
+        for (const auto& [name, value] : each.values()) {
+            if (value->constant) elements[value->constant->data.get()] = value->constant->elements();
+        }
+    });
+    int64_t sum = 0;
+    for (const auto& [data, count] : elements) sum += count;
+    return sum;
 }
 
 }  // namespace onnx2halide

@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "compiler/graph/domains.h"
 #include "compiler/graph/error.h"
 #include "compiler/graph/ratio.h"
 #include "compiler/graph/string_table.h"
@@ -86,20 +87,20 @@ struct Part {
 
 /// A tensor that flows along an edge of the graph. Its type is set once, by inference.
 struct Value {
-    std::string name;                     // the name in the model, unique in its graph
-    std::optional<TensorType> type;       // always set after inference
-    std::optional<TensorType> declared;   // by the model, to be checked; open dims are symbols of their own
-    std::optional<TensorType> port;       // of an input or output that has another type for the caller
-    std::optional<Constant> constant;     // of an initialiser or a folded value
-    std::optional<KnownElements> known;   // see KnownElements
-    std::optional<KnownElements> ratios;  // instead of `known`, for inference only: kernels compute the elements
-    bool can_be_folded = false;           // depends on constants only; inference computes it if it needs the elements
-    size_t duplicate_index = 0;           // its index among the model's values whose names make the same identifier
-    bool is_passed_to_kernels = false;    // known, but read by kernels, so that one kernel serves several such numbers
-    std::optional<Part> part;             // of a value that is written directly into another
-    std::vector<Binding> bindings;        // symbols that are bound to this value
-    Node* producer = nullptr;             // null for inputs and constants
-    std::vector<Node*> consumers;         // once for each use
+    std::string name;                      // the name in the model, unique in its graph
+    std::optional<TensorType> type;        // always set after inference
+    std::optional<TensorType> declared;    // by the model, to be checked; open dims are symbols of their own
+    std::optional<TensorType> port;        // of an input or output that has another type for the caller
+    std::optional<Constant> constant;      // of an initialiser or a folded value
+    std::optional<KnownElements> known;    // see KnownElements
+    std::optional<KnownElements> tracked;  // instead of `known`, ratios for inference only: kernels compute these
+    bool can_be_folded = false;            // depends on constants only; inference computes it if it needs the elements
+    size_t duplicate_index = 0;            // its index among the model's values whose names make the same identifier
+    bool is_passed_to_kernels = false;     // known, but read by kernels, so that one kernel serves several such numbers
+    std::optional<Part> part;              // of a value that is written directly into another
+    std::vector<Binding> bindings;         // symbols that are bound to this value
+    Node* producer = nullptr;              // null for inputs and constants
+    std::vector<Node*> consumers;          // once for each use
 
     bool is_constant() const { return constant.has_value(); }
     /// The pitch of the rows of a part, if it has several and they are not dense; else nullopt.
@@ -152,6 +153,8 @@ struct Node {
     std::string qualified_op() const;
     /// `node 'conv1' (Conv)`, for messages. For a node that replaces one of the model's, that node's label.
     std::string label() const;
+    /// Makes it another operator, by default one of the compiler's own; its label stays that of the model's node.
+    void become(const std::string& op_type, int version = 1, const std::string& domain = own_domain);
 };
 
 /// A model's nodes in topological order, and the values between them. A subgraph, inside an If, Loop or Scan, has
@@ -192,8 +195,8 @@ public:
     void replace_uses(Value* from, Value* to);
     void set_input(Node* node, size_t i, Value* value);
     bool is_output(const Value* value) const;
-    /// The number of elements in all constants.
-    int64_t constant_elements() const;
+    /// The values of the graph, without those of subgraphs.
+    const std::unordered_map<std::string, std::unique_ptr<Value>>& values() const { return values_; }
 
     std::vector<std::string> output_names;  // public names, in the order of `outputs`, whose values passes may replace
 
@@ -229,5 +232,8 @@ void copy_nodes(Graph& graph, const std::vector<Node*>& nodes, std::map<const Va
 
 /// Calls `visit` for each subgraph, innermost first, and then for the graph itself.
 void for_each_graph(Graph& graph, const std::function<void(Graph&)>& visit);
+
+/// The number of elements in all constants, those of subgraphs included. One that subgraphs capture counts once.
+int64_t constant_elements(Graph& graph);
 
 }  // namespace onnx2halide

@@ -24,7 +24,7 @@ public:
         copy->declared = original->declared;
         copy->constant = original->constant;
         copy->known = original->known;
-        copy->ratios = original->ratios;
+        copy->tracked = original->tracked;
         copy->duplicate_index = original->duplicate_index;
         copy->bindings = original->bindings;
         return copy;

@@ -20,9 +20,7 @@ struct NewNode {
 };
 
 /// A node whose result is `value` with the shape of `type`, in the same memory.
-inline NewNode view(Value* value, const TensorType& type) {
-    return {"View", 1, {value}, {{"type", type}}, "onnx2halide"};
-}
+inline NewNode view(Value* value, const TensorType& type) { return {"View", 1, {value}, {{"type", type}}, own_domain}; }
 
 /// A node whose result has the elements of `value` in another type.
 inline NewNode cast(Value* value, ElementType to) { return {"Cast", 13, {value}, {{"to", static_cast<int64_t>(to)}}}; }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/box_type.h"
+#include "compiler/graph/error.h"
 
 namespace onnx2halide {
 
@@ -126,6 +127,13 @@ bool same_memory_order(const TensorType& a, const std::vector<int>& axes_of_b_in
         if (!b.shape[axis].is(1)) in_b.push_back(axes_of_b_in_a[axis]);
     }
     return in_a == in_b;
+}
+
+size_t normalised_axis(int64_t axis, size_t rank, std::string_view what) {
+    const auto signed_rank = static_cast<int64_t>(rank);
+    if (axis < -signed_rank || axis >= signed_rank)
+        throw CompileError("{} is {}, expected one in [{}, {}]", what, axis, -signed_rank, signed_rank - 1);
+    return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
 }
 
 }  // namespace onnx2halide

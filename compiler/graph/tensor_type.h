@@ -107,4 +107,8 @@ Layout completed(Layout axes, size_t rank);
 /// axis axes_of_b_in_a[i] of `a`; axes of extent 1 do not matter.
 bool same_memory_order(const TensorType& a, const std::vector<int>& axes_of_b_in_a, const TensorType& b);
 
+/// An axis in [0, rank) from one in [-rank, rank). Throws CompileError, whose text calls it `what`, if it is out of
+/// range.
+size_t normalised_axis(int64_t axis, size_t rank, std::string_view what = "axis");
+
 }  // namespace onnx2halide

@@ -111,7 +111,7 @@ int64_t features_of(const Node& node) {
 
 /// Notes the value that a symbol must have for rows to have the features that a model of ai.onnx.ml has numbers for.
 void note_features(const Node& node, std::map<std::string, int64_t>& numbers) {
-    if (node.domain != "ai.onnx.ml") return;
+    if (node.domain != ml_domain) return;
     const TensorType* rows = type_of(node, 0);
     const int64_t features = rows && rows->rank() > 0 && !rows->box ? features_of(node) : 0;
     const bool is_for_all = features == 1 && (node.op_type == "Scaler" || node.op_type == "Imputer");

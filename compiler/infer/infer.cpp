@@ -281,8 +281,12 @@ void infer_node(Node& node) {
     check_takes(*generator, node.outputs, "output");
     const auto known = generator->known();
     for (size_t i = 0; i < node.outputs.size() && i < known.size(); ++i) {
-        if (!node.outputs[i] || !known[i] || known[i]->size() > KnownElements::limit) continue;
-        (known[i]->ratios.empty() ? node.outputs[i]->known : node.outputs[i]->ratios) = known[i];
+        Value* output = node.outputs[i];
+        if (!output || !known[i] || known[i]->size() > KnownElements::limit) continue;
+        if (known[i]->ratios.empty())
+            output->known = known[i];
+        else
+            output->tracked = known[i];
     }
 }
 

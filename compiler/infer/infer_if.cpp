@@ -86,7 +86,8 @@ bool is_squeeze_guard(const Node& node) {
 bool require_branch(Graph& graph, Node& node, bool condition, const std::string& unfit) {
     Node require;
     require.name = node.name;
-    require.domain = "onnx2halide";
+    require.origin = node.label();
+    require.domain = own_domain;
     require.op_type = "RequireCondition";
     require.index = node.index;
     require.inputs = {node.inputs[0]};
@@ -150,7 +151,7 @@ bool infer_if(Graph& graph, Node& node) {
     }
     if (!unfit[0].empty() && !unfit[1].empty())
         throw CompileError(
-            "the results of its branches have different ranks, and neither fit what follows: {}; and in else_branch, "
+            "the results of its branches have different ranks, and neither fits what follows: {}; and in else_branch, "
             "{}",
             unfit[0], unfit[1]);
     if (unfit[0] != unfit[1]) return require_branch(graph, node, unfit[0].empty(), unfit[0] + unfit[1]);

@@ -1,6 +1,7 @@
 #include "compiler/infer/infer_repetition.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -41,12 +42,9 @@ bool uses_only(const Dim& dim, const std::set<std::string>& symbols) {
 void normalise_scan_axes(Graph& graph, Node& node) {
     const Repetition scan(node);
     const auto permutation = [](int64_t axis, size_t rank) {
-        const auto signed_rank = static_cast<int64_t>(rank);
-        if (axis < -signed_rank || axis >= signed_rank)
-            throw CompileError("a scan axis is {}, expected one in [{}, {}]", axis, -signed_rank, signed_rank - 1);
-        std::vector<int64_t> order;
-        for (int64_t i = 0; i < signed_rank; ++i) order.push_back(i);
-        const auto place = order.begin() + (axis < 0 ? axis + signed_rank : axis);
+        std::vector<int64_t> order(rank);
+        std::iota(order.begin(), order.end(), 0);
+        const auto place = order.begin() + static_cast<std::ptrdiff_t>(normalised_axis(axis, rank, "a scan axis"));
         std::rotate(order.begin(), place, place + 1);
         return order;
     };
@@ -72,13 +70,11 @@ void denormalise_result_axes(Graph& graph, Node& node) {
     for (size_t i = 0; i < axes.size() && i < scan.scan_outputs.size(); ++i) {
         Value* result = scan.scan_outputs[i].whole;
         if (axes[i] == 0 || !result) continue;
-        const auto rank = static_cast<int64_t>(result->checked_type().rank());
-        const int64_t axis = axes[i] < 0 ? axes[i] + rank : axes[i];
-        if (axis < 0 || axis >= rank)
-            throw CompileError("a scan axis is {}, expected one in [{}, {}]", axes[i], -rank, rank - 1);
-        std::vector<int64_t> order;
-        for (int64_t axis_out = 0; axis_out < rank; ++axis_out)
-            order.push_back(axis_out < axis ? axis_out + 1 : axis_out == axis ? 0 : axis_out);
+        std::vector<int64_t> order(result->checked_type().rank());
+        const size_t axis = normalised_axis(axes[i], order.size(), "a scan axis");
+        std::iota(order.begin(), order.end(), 0);
+        // The axis of steps comes first, and goes where the result has it.
+        std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
         // The result keeps its name; the iterations write another value.
         Value* stacked = graph.new_value(result->name + "_steps");
         stacked->type = std::exchange(result->type, std::nullopt);

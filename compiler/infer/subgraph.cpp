@@ -1,9 +1,8 @@
 #include "compiler/infer/subgraph.h"
 
-#include <fmt/format.h>
-
 #include "compiler/infer/add_node.h"
 #include "compiler/infer/infer.h"
+#include "ops/control_flow.h"
 
 namespace onnx2halide {
 
@@ -11,7 +10,7 @@ void pass_on(Value* outer, Value* inner) {
     if (!outer) throw CompileError("an input is missing");
     inner->type = outer->checked_type();
     inner->known = outer->known ? outer->known : memory_of(*outer).known;
-    inner->ratios = outer->ratios;
+    inner->tracked = outer->tracked;
     inner->constant = outer->constant;
 }
 
@@ -28,7 +27,7 @@ void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& i
 }
 
 Dim fresh_symbol(const Node& node, const std::string& role, int64_t min, int64_t max) {
-    return Dim::symbol(fmt::format("{}_{}_{}", node.op_type, node.index, role), min, max);
+    return Dim::symbol(own_symbol_name(node, role), min, max);
 }
 
 void replace(Graph& graph, Value* output, Value* by) {

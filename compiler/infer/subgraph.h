@@ -19,7 +19,7 @@ void pass_on(Value* outer, Value* inner);
 /// Moves symbols that a subgraph has bound to its captures to the outer values that these stand for.
 void bind_outside(const std::vector<Value*>& outer, const std::vector<Value*>& inner);
 
-/// A symbol that the node sets at run time, possibly many times.
+/// A symbol that the node sets at run time, see own_symbol_name.
 Dim fresh_symbol(const Node& node, const std::string& role, int64_t min = 0, int64_t max = Dim::unbounded);
 
 /// Replaces all uses of a node's output, which may be null.

@@ -16,9 +16,6 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr const char* microsoft_domain = "com.microsoft";
-constexpr const char* ml_domain = "ai.onnx.ml";
-
 using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
 
 const ExpandedOperator* find_expansion(const onnx::NodeProto& node) {

@@ -53,12 +53,12 @@ OperatorBody bias_add(const OperatorCall&) {
 
 std::vector<ExpandedOperator> activation_expansions() {
     return {
-        {"com.microsoft", "BiasAdd", 1, bias_add},
-        {"com.microsoft", "BiasGelu", 1, bias_gelu},
-        {"com.microsoft", "BiasSplitGelu", 1, bias_split_gelu},
-        {"com.microsoft", "FastGelu", 1, fast_gelu},
-        {"com.microsoft", "Gelu", 1, gelu},
-        {"com.microsoft", "QuickGelu", 1, quick_gelu},
+        {microsoft_domain, "BiasAdd", 1, bias_add},
+        {microsoft_domain, "BiasGelu", 1, bias_gelu},
+        {microsoft_domain, "BiasSplitGelu", 1, bias_split_gelu},
+        {microsoft_domain, "FastGelu", 1, fast_gelu},
+        {microsoft_domain, "Gelu", 1, gelu},
+        {microsoft_domain, "QuickGelu", 1, quick_gelu},
     };
 }
 

@@ -171,9 +171,9 @@ OperatorBody multi_head_attention(const OperatorCall& call) {
 
 std::vector<ExpandedOperator> attention_expansions() {
     return {
-        {"com.microsoft", "Attention", 1, attention},
-        {"com.microsoft", "MultiHeadAttention", 1, multi_head_attention},
-        {"com.microsoft", "QAttention", 1, quantised_attention},
+        {microsoft_domain, "Attention", 1, attention},
+        {microsoft_domain, "MultiHeadAttention", 1, multi_head_attention},
+        {microsoft_domain, "QAttention", 1, quantised_attention},
     };
 }
 

@@ -109,15 +109,15 @@ OperatorBody mean_variance_normalization(const OperatorCall& call) {
 /// Experimental operators of ONNX up to 1.4 that onnxruntime still supports (see adopt_operators).
 std::vector<ExpandedOperator> experimental_expansions() {
     return {
-        {"com.microsoft", "Affine", 1, affine},
-        {"com.microsoft", "Crop", 1, crop},
-        {"com.microsoft", "DynamicSlice", 1, dynamic_slice},
-        {"com.microsoft", "ImageScaler", 1, image_scaler},
-        {"com.microsoft", "MeanVarianceNormalization", 1, mean_variance_normalization},
-        {"com.microsoft", "ParametricSoftplus", 1, parametric_softplus},
-        {"com.microsoft", "Scale", 1, scale},
-        {"com.microsoft", "ScaledTanh", 1, scaled_tanh},
-        {"com.microsoft", "ThresholdedRelu", 1, thresholded_relu},
+        {microsoft_domain, "Affine", 1, affine},
+        {microsoft_domain, "Crop", 1, crop},
+        {microsoft_domain, "DynamicSlice", 1, dynamic_slice},
+        {microsoft_domain, "ImageScaler", 1, image_scaler},
+        {microsoft_domain, "MeanVarianceNormalization", 1, mean_variance_normalization},
+        {microsoft_domain, "ParametricSoftplus", 1, parametric_softplus},
+        {microsoft_domain, "Scale", 1, scale},
+        {microsoft_domain, "ScaledTanh", 1, scaled_tanh},
+        {microsoft_domain, "ThresholdedRelu", 1, thresholded_relu},
     };
 }
 

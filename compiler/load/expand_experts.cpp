@@ -269,8 +269,8 @@ OperatorBody quantised_moe(const OperatorCall& call) {
 
 std::vector<ExpandedOperator> expert_expansions() {
     return {
-        {"com.microsoft", "MoE", 1, moe},
-        {"com.microsoft", "QMoE", 1, quantised_moe},
+        {microsoft_domain, "MoE", 1, moe},
+        {microsoft_domain, "QMoE", 1, quantised_moe},
     };
 }
 

@@ -165,14 +165,14 @@ OperatorBody nhwc_max_pool(const OperatorCall& call) {
 
 std::vector<ExpandedOperator> fused_expansions() {
     return {
-        {"com.microsoft", "BiasDropout", 1, bias_dropout},
-        {"com.microsoft", "BiasSoftmax", 1, bias_softmax},
-        {"com.microsoft", "FusedConv", 1, fused_conv},
-        {"com.microsoft", "FusedGemm", 1, fused_gemm},
-        {"com.microsoft", "FusedMatMulActivation", 1, fused_matmul_activation},
-        {"com.microsoft", "GemmFastGelu", 1, gemm_fast_gelu},
-        {"com.microsoft", "NhwcFusedConv", 1, nhwc_fused_conv},
-        {"com.microsoft", "NhwcMaxPool", 1, nhwc_max_pool},
+        {microsoft_domain, "BiasDropout", 1, bias_dropout},
+        {microsoft_domain, "BiasSoftmax", 1, bias_softmax},
+        {microsoft_domain, "FusedConv", 1, fused_conv},
+        {microsoft_domain, "FusedGemm", 1, fused_gemm},
+        {microsoft_domain, "FusedMatMulActivation", 1, fused_matmul_activation},
+        {microsoft_domain, "GemmFastGelu", 1, gemm_fast_gelu},
+        {microsoft_domain, "NhwcFusedConv", 1, nhwc_fused_conv},
+        {microsoft_domain, "NhwcMaxPool", 1, nhwc_max_pool},
     };
 }
 

@@ -48,7 +48,7 @@ OperatorBody ngram_repeat_block(const OperatorCall& call) {
 }  // namespace
 
 std::vector<ExpandedOperator> generation_expansions() {
-    return {{"com.microsoft", "NGramRepeatBlock", 1, ngram_repeat_block}};
+    return {{microsoft_domain, "NGramRepeatBlock", 1, ngram_repeat_block}};
 }
 
 }  // namespace onnx2halide

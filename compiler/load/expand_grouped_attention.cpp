@@ -116,7 +116,7 @@ OperatorBody group_query_attention(const OperatorCall& call) { return GroupedAtt
 }  // namespace
 
 std::vector<ExpandedOperator> grouped_attention_expansions() {
-    return {{"com.microsoft", "GroupQueryAttention", 1, group_query_attention}};
+    return {{microsoft_domain, "GroupQueryAttention", 1, group_query_attention}};
 }
 
 }  // namespace onnx2halide

@@ -246,14 +246,14 @@ OperatorBody m_rotary_embedding(const OperatorCall& call) {
 
 std::vector<ExpandedOperator> hybrid_expansions() {
     return {
-        {"com.microsoft", "BranchwiseRMSNorm", 1, branchwise_rms_norm},
-        {"com.microsoft", "EngramGate", 1, engram_gate},
-        {"com.microsoft", "GatedAdd", 1, gated_add},
-        {"com.microsoft", "GatedRMSNorm", 1, gated_rms_norm},
-        {"com.microsoft", "HyperConnectionPostMix", 1, hyper_connection_post_mix},
-        {"com.microsoft", "HyperConnectionPreMix", 1, hyper_connection_pre_mix},
-        {"com.microsoft", "MRotaryEmbedding", 1, m_rotary_embedding},
-        {"com.microsoft", "ScaledSiLU", 1, scaled_silu},
+        {microsoft_domain, "BranchwiseRMSNorm", 1, branchwise_rms_norm},
+        {microsoft_domain, "EngramGate", 1, engram_gate},
+        {microsoft_domain, "GatedAdd", 1, gated_add},
+        {microsoft_domain, "GatedRMSNorm", 1, gated_rms_norm},
+        {microsoft_domain, "HyperConnectionPostMix", 1, hyper_connection_post_mix},
+        {microsoft_domain, "HyperConnectionPreMix", 1, hyper_connection_pre_mix},
+        {microsoft_domain, "MRotaryEmbedding", 1, m_rotary_embedding},
+        {microsoft_domain, "ScaledSiLU", 1, scaled_silu},
     };
 }
 

@@ -245,13 +245,13 @@ OperatorBody unfold_tensor(const OperatorCall& call) {
 
 std::vector<ExpandedOperator> image_expansions() {
     return {
-        {"com.microsoft", "ConvTransposeWithDynamicPads", 1, conv_transpose_with_dynamic_pads},
-        {"com.microsoft", "CropAndResize", 1, crop_and_resize},
-        {"com.microsoft", "GroupNorm", 1, group_norm},
-        {"com.microsoft", "NhwcConv", 1, nhwc_conv},
-        {"com.microsoft", "QLinearConv", 1, qlinear_conv},
-        {"com.microsoft", "SkipGroupNorm", 1, skip_group_norm},
-        {"com.microsoft", "UnfoldTensor", 1, unfold_tensor},
+        {microsoft_domain, "ConvTransposeWithDynamicPads", 1, conv_transpose_with_dynamic_pads},
+        {microsoft_domain, "CropAndResize", 1, crop_and_resize},
+        {microsoft_domain, "GroupNorm", 1, group_norm},
+        {microsoft_domain, "NhwcConv", 1, nhwc_conv},
+        {microsoft_domain, "QLinearConv", 1, qlinear_conv},
+        {microsoft_domain, "SkipGroupNorm", 1, skip_group_norm},
+        {microsoft_domain, "UnfoldTensor", 1, unfold_tensor},
     };
 }
 

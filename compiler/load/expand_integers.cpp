@@ -71,10 +71,10 @@ OperatorBody matmul_integer_16(const OperatorCall&) {
 
 std::vector<ExpandedOperator> integer_expansions() {
     return {
-        {"com.microsoft", "MatMulInteger16", 1, matmul_integer_16},
-        {"com.microsoft", "MulInteger", 1, mul_integer},
-        {"com.microsoft", "QLinearReduceMean", 1, qlinear_reduce_mean},
-        {"com.microsoft", "ReduceSumInteger", 1, reduce_sum_integer},
+        {microsoft_domain, "MatMulInteger16", 1, matmul_integer_16},
+        {microsoft_domain, "MulInteger", 1, mul_integer},
+        {microsoft_domain, "QLinearReduceMean", 1, qlinear_reduce_mean},
+        {microsoft_domain, "ReduceSumInteger", 1, reduce_sum_integer},
     };
 }
 

@@ -264,9 +264,9 @@ OperatorBody linear_attention_gate(const OperatorCall& call) {
 
 std::vector<ExpandedOperator> linear_attention_expansions() {
     return {
-        {"com.microsoft", "CausalConvWithState", 1, causal_conv_with_state},
-        {"com.microsoft", "LinearAttention", 1, linear_attention},
-        {"com.microsoft", "LinearAttentionGate", 1, linear_attention_gate},
+        {microsoft_domain, "CausalConvWithState", 1, causal_conv_with_state},
+        {microsoft_domain, "LinearAttention", 1, linear_attention},
+        {microsoft_domain, "LinearAttentionGate", 1, linear_attention_gate},
     };
 }
 

@@ -148,13 +148,13 @@ OperatorBody group_normalization(const OperatorCall& call) {
 
 std::vector<ExpandedOperator> normalisation_expansions() {
     return {
-        {"com.microsoft", "GroupNormalization", 1, group_normalization},
-        {"com.microsoft", "EmbedLayerNormalization", 1, embed_layer_normalization},
-        {"com.microsoft", "LayerNormalization", 1, layer_normalization},
-        {"com.microsoft", "QEmbedLayerNormalization", 1, quantised_embed_layer_normalization},
-        {"com.microsoft", "SimplifiedLayerNormalization", 1, simplified_layer_normalization},
-        {"com.microsoft", "SkipLayerNormalization", 1, skip_layer_normalization},
-        {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, skip_simplified_layer_normalization},
+        {microsoft_domain, "GroupNormalization", 1, group_normalization},
+        {microsoft_domain, "EmbedLayerNormalization", 1, embed_layer_normalization},
+        {microsoft_domain, "LayerNormalization", 1, layer_normalization},
+        {microsoft_domain, "QEmbedLayerNormalization", 1, quantised_embed_layer_normalization},
+        {microsoft_domain, "SimplifiedLayerNormalization", 1, simplified_layer_normalization},
+        {microsoft_domain, "SkipLayerNormalization", 1, skip_layer_normalization},
+        {microsoft_domain, "SkipSimplifiedLayerNormalization", 1, skip_simplified_layer_normalization},
     };
 }
 

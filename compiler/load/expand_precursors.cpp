@@ -93,16 +93,16 @@ OperatorBody cdist(const OperatorCall& call) {
 
 std::vector<ExpandedOperator> precursor_expansions() {
     return {
-        {"com.microsoft", "CDist", 1, cdist},
-        {"com.microsoft", "DequantizeLinear", 1, dequantize_linear},
-        {"com.microsoft", "ExpandDims", 1, expand_dims},
-        {"com.microsoft", "GatherND", 1, gather_nd},
-        {"com.microsoft", "GridSample", 1, grid_sample},
-        {"com.microsoft", "Pad", 1, pad},
-        {"com.microsoft", "QuantizeLinear", 1, quantize_linear},
-        {"com.microsoft", "Range", 1, range},
-        {"com.microsoft", "Trilu", 1, trilu},
-        {"com.microsoft", "Unique", 1, unique},
+        {microsoft_domain, "CDist", 1, cdist},
+        {microsoft_domain, "DequantizeLinear", 1, dequantize_linear},
+        {microsoft_domain, "ExpandDims", 1, expand_dims},
+        {microsoft_domain, "GatherND", 1, gather_nd},
+        {microsoft_domain, "GridSample", 1, grid_sample},
+        {microsoft_domain, "Pad", 1, pad},
+        {microsoft_domain, "QuantizeLinear", 1, quantize_linear},
+        {microsoft_domain, "Range", 1, range},
+        {microsoft_domain, "Trilu", 1, trilu},
+        {microsoft_domain, "Unique", 1, unique},
     };
 }
 

@@ -144,7 +144,7 @@ std::vector<ExpandedOperator> recurrent_expansions() {
         {"", "RNN", 1, expand<Rnn>},
         {"", "GRU", 1, expand<Gru>},
         {"", "LSTM", 1, expand<Lstm>},
-        {"com.microsoft", "DynamicQuantizeLSTM", 1, expand<DynamicQuantizeLstm>},
+        {microsoft_domain, "DynamicQuantizeLSTM", 1, expand<DynamicQuantizeLstm>},
     };
 }
 

@@ -71,10 +71,10 @@ OperatorBody complex_mul_conj(const OperatorCall&) { return complex_product("Add
 
 std::vector<ExpandedOperator> spectrum_expansions() {
     return {
-        {"com.microsoft", "ComplexMul", 1, complex_mul},
-        {"com.microsoft", "ComplexMulConj", 1, complex_mul_conj},
-        {"com.microsoft", "Irfft", 1, irfft},
-        {"com.microsoft", "Rfft", 1, rfft},
+        {microsoft_domain, "ComplexMul", 1, complex_mul},
+        {microsoft_domain, "ComplexMulConj", 1, complex_mul_conj},
+        {microsoft_domain, "Irfft", 1, irfft},
+        {microsoft_domain, "Rfft", 1, rfft},
     };
 }
 

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compiler/graph/domains.h"
+
 namespace onnx {
 class AttributeProto;
 class NodeProto;

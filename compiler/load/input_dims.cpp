@@ -12,7 +12,8 @@ std::string InputDims::OpenDim::place() const { return fmt::format("{}:{}", inpu
 
 std::string InputDims::OpenDim::hint() const { return has_name() ? name : fmt::format("{}_dim_{}", input, axis); }
 
-/// A name for a symbol that differs from those that the compiler gives to symbols that are set at run time.
+/// A name for a symbol that differs from those that the compiler gives to symbols that are set at run time: see
+/// extent_symbol_name, element_symbol_name and own_symbol_name.
 std::string InputDims::new_symbol(const OpenDim& open) {
     static const std::regex own("(.*_)?(extent|element)_[0-9_]+(of_[0-9]+)?"
                                 "|[A-Za-z]+_[0-9]+_(iterations?|(output|state|slice)_[0-9]+_[0-9]+)");

@@ -82,9 +82,12 @@ std::filesystem::path external_file(const onnx::TensorProto& tensor, const std::
 Bytes external_data(const onnx::TensorProto& tensor, const std::filesystem::path& model_folder, uint64_t expected) {
     const std::filesystem::path location = external_field(tensor, "location");
     std::ifstream file(external_file(tensor, model_folder), std::ios::binary);
-    if (!file)
+    const auto check = [&] {
+        if (file) return;
         throw CompileError("initialiser '{}': external data file '{}' cannot be read: {}", tensor.name(),
                            location.string(), std::strerror(errno));
+    };
+    check();
     const uint64_t offset = external_number(tensor, "offset", 0), length = external_number(tensor, "length", expected);
     file.seekg(0, std::ios::end);
     const auto size = static_cast<uint64_t>(file.tellg());
@@ -95,6 +98,7 @@ Bytes external_data(const onnx::TensorProto& tensor, const std::filesystem::path
     Bytes bytes(length);
     file.seekg(static_cast<std::streamoff>(offset));
     file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(length));
+    check();
     return bytes;
 }
 

@@ -44,7 +44,7 @@ void copy_outputs_of(Graph& graph, bool read, size_t first_slice) {
         const Value* memory = &memory_of(*output);
         const bool is_copied = (read && !output->consumers.empty()) || may_be_outgrown(*output, *memory);
         if (!is_copied && memory->producer && !memory->constant && taken.insert(memory).second) continue;
-        Value* copied = insert_node(graph, {"Copy", 1, {output}, {}, "onnx2halide"}, graph.output_names[i], nullptr);
+        Value* copied = insert_node(graph, {"Copy", 1, {output}, {}, own_domain}, graph.output_names[i], nullptr);
         copied->type = output->type;
         copied->known = output->known;
         graph.outputs[i] = copied;

@@ -17,15 +17,13 @@ Value* lookup(NodeReplacement& replacement, Value* input, const Encoding& encodi
                            {input, replacement.add("keys", encoding.keys), replacement.add("values", encoding.values),
                             replacement.add("otherwise", encoding.otherwise),
                             encoding.missing ? replacement.add("missing", *encoding.missing) : nullptr},
-                           {}, "onnx2halide");
+                           {}, own_domain);
 }
 
-/// Adds a call of a function of the runtime, whose errors name the model's node.
-Value* call_host(NodeReplacement& replacement, const Node& node, const std::string& op, std::vector<Value*> inputs,
+/// Adds a call of a function of the runtime.
+Value* call_host(NodeReplacement& replacement, const std::string& op, std::vector<Value*> inputs,
                  NodeReplacement::Attributes attributes = {}) {
-    Value* result = replacement.add(op, 1, std::move(inputs), std::move(attributes), "onnx2halide");
-    result->producer->origin = node.label();
-    return result;
+    return replacement.add(op, 1, std::move(inputs), std::move(attributes), own_domain);
 }
 
 /// A value, cast unless it has this type.
@@ -55,7 +53,7 @@ Value* one_hot_of_known(NodeReplacement& replacement, const Node& node, const Co
     const ElementType own = element->checked_type().element;
     if (own != string && own != float64) element = converted(replacement, element, is_float(own) ? float32 : int64);
     const Encoding columns = columns_of(categories);
-    return call_host(replacement, node, "OneHotOfKnown",
+    return call_host(replacement, "OneHotOfKnown",
                      {element, replacement.add("keys", columns.keys), replacement.add("columns", columns.values)},
                      {{"columns", categories.elements()}});
 }
@@ -87,18 +85,18 @@ Value* vectorise(NodeReplacement& replacement, const Node& node, StringTable& st
                            {{"mode", node.string("mode")},
                             {"max_skip_count", node.integer("max_skip_count")},
                             {"columns", ngrams.column_count}},
-                           "onnx2halide");
+                           own_domain);
 }
 
 Value* zip_map(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     Value* labels = replacement.add("labels", read_labels(node, strings));
-    return call_host(replacement, node, "MapRows", {node.inputs.at(0), labels});
+    return call_host(replacement, "MapRows", {node.inputs.at(0), labels});
 }
 
 Value* vectorise_map(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     const Vocabulary vocabulary = read_vocabulary(node, strings);
     Value *keys = replacement.add("keys", vocabulary.keys), *columns = replacement.add("columns", vocabulary.columns);
-    return call_host(replacement, node, "RowOfMap", {node.inputs.at(0), keys, columns});
+    return call_host(replacement, "RowOfMap", {node.inputs.at(0), keys, columns});
 }
 
 /// The function that replaces each operator.

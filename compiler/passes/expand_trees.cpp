@@ -115,7 +115,7 @@ Value* walk(NodeReplacement& replacement, Value* rows, const TreeEnsemble& ensem
                             {"tests", most(tables.test_counts)},
                             {"aggregate_function", name(ensemble.aggregate)},
                             {"targets_of", name(tables.targets_of)}},
-                           "onnx2halide");
+                           own_domain);
 }
 
 /// SOFTMAX_ZERO: a softmax over the scores that are not 0; those that are stay 0.
@@ -138,7 +138,7 @@ Value* transformed(NodeReplacement& replacement, Value* scores, PostTransform tr
     case PostTransform::softmax: return replacement.add("Softmax", 13, {scores}, {{"axis", int64_t{1}}});
     case PostTransform::logistic: return replacement.add("Sigmoid", 13, {scores});
     case PostTransform::softmax_zero: return softmax_of_nonzero(replacement, scores);
-    case PostTransform::probit: return replacement.add("Probit", 1, {scores}, {}, "onnx2halide");
+    case PostTransform::probit: return replacement.add("Probit", 1, {scores}, {}, own_domain);
     case PostTransform::none: break;
     }
     return scores;

@@ -97,9 +97,7 @@ void fuse(Graph& graph, Node& product) {
     const Rows rows = find_rows(graph, product);
     if (!rows.softmax) return;
     graph.set_input(&product, 0, rows.softmax->inputs[0]);
-    product.domain = "onnx2halide";
-    product.op_type = "SoftmaxMatMul";
-    product.version = 1;
+    product.become("SoftmaxMatMul");
     product.attributes["clears_nan"] = int64_t{rows.clears_nan};
     if (!rows.where) return;
     // A row of zeros makes a row of zeros in the product, so the rows can be cleared there.

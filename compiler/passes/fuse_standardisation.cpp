@@ -194,7 +194,7 @@ void fuse_standardisation(Graph& graph) {
             1,
             {found->rows},
             {{"axes", found->axes}, {"epsilon", found->epsilon}, {"centred", static_cast<int64_t>(found->is_centred)}},
-            "onnx2halide"};
+            own_domain};
         Value* result = add_node(graph, fused, node->name, node);
         if (found->scale) result = add_node(graph, {"Mul", 14, {result, found->scale}}, node->name, node);
         if (found->shift) result = add_node(graph, {"Add", 14, {result, found->shift}}, node->name, node);

@@ -81,7 +81,7 @@ void combine_channels(Graph& graph, const Node& node) {
         return replacement.add("ReduceMean", 13, {value}, {{"axes", axes}});
     };
     Value* means = mean(x, places);
-    Value* squares = replacement.add("MeanSquareDeviation", 1, {x, means}, {{"axes", places}}, "onnx2halide");
+    Value* squares = replacement.add("MeanSquareDeviation", 1, {x, means}, {{"axes", places}}, own_domain);
     means = reshape("grouped", means, grouped);
     squares = reshape("grouped", squares, grouped);
     Value* mean_of_group = mean(means, {2});

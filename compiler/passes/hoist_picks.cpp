@@ -30,7 +30,7 @@ struct Pick {
 
 /// The attribute `axis` of a node that has its first input's axes.
 size_t axis_attribute(const Node& node, int64_t otherwise) {
-    return NodeGenerator::normalised_axis(node.integer("axis", otherwise), node.inputs[0]->checked_type().rank());
+    return normalised_axis(node.integer("axis", otherwise), node.inputs[0]->checked_type().rank());
 }
 
 /// The pick of a node, if it takes few floats of an axis at positions that are constants.

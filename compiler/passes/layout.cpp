@@ -163,11 +163,8 @@ private:
         }
         const auto [place, is_new] = converted_.try_emplace({value, layout}, nullptr);
         if (is_new) {
-            NewNode relayout{"Relayout",
-                             1,
-                             {value},
-                             {{"layout", std::vector<int64_t>(layout.begin(), layout.end())}},
-                             "onnx2halide"};
+            NewNode relayout{
+                "Relayout", 1, {value}, {{"layout", std::vector<int64_t>(layout.begin(), layout.end())}}, own_domain};
             place->second =
                 add_node(graph_, relayout,
                          value->name + (layout == row_major(layout.size()) ? "_row_major" : "_channels_last"), before);

@@ -19,7 +19,11 @@ public:
                const std::string& domain = "") {
         return add({op, version, std::move(inputs), std::move(attributes), domain});
     }
-    Value* add(const NewNode& node) { return add_node(graph_, node, node_.name, &node_); }
+    Value* add(const NewNode& node) {
+        Value* result = add_node(graph_, node, node_.name, &node_);
+        result->producer->origin = node_.label();
+        return result;
+    }
     Value* add(const std::string& role, Constant constant) {
         return add_constant(graph_, std::move(constant), node_.name + "_" + role);
     }

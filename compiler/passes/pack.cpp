@@ -34,7 +34,7 @@ struct Targets {
 /// Adds a node of the compiler's own domain before `before`.
 Value* add_packing(Graph& graph, const Node* before, const std::string& op_type, Value* input,
                    std::map<std::string, Attribute> attributes) {
-    const NewNode node{op_type, 1, {input}, std::move(attributes), "onnx2halide", before->index};
+    const NewNode node{op_type, 1, {input}, std::move(attributes), own_domain, before->index};
     return add_node(graph, node, input->name + "_packed", before);
 }
 
@@ -48,11 +48,8 @@ bool gains_from_packing(const Node& conv) {
 }
 
 /// Makes `conv` an operator that reads packed weights; `weights` is their type before packing.
-void become(Node& conv, const std::string& op_type, const TensorType& weights) {
-    conv.origin = conv.label();
-    conv.domain = "onnx2halide";
-    conv.op_type = op_type;
-    conv.version = 1;
+void read_packed(Node& conv, const std::string& op_type, const TensorType& weights) {
+    conv.become(op_type);
     conv.attributes["output_channels"] = *weights.shape[0].constant();
     conv.attributes["inputs_per_group"] = *weights.shape[1].constant();
 }
@@ -129,7 +126,7 @@ void pack_direct(Graph& graph, Node& conv, const Targets& targets) {
     const DirectOperands direct = add_direct_packing(graph, conv, targets);
     graph.set_input(&conv, 1, direct.weights);
     if (direct.bias) graph.set_input(&conv, 2, direct.bias);
-    become(conv, "PackedConv", type);
+    read_packed(conv, "PackedConv", type);
     conv.attributes["kernel_shape"] = kernel_shape(type);
     conv.attributes["form"] = direct.form;
 }
@@ -164,7 +161,7 @@ void add_small_images(Graph& graph, Node& conv, const SmallImages& small, const 
 void pack_winograd(Graph& graph, Node& conv, const PerAxis& places) {
     const TensorType type = conv.inputs.at(1)->checked_type();
     graph.set_input(&conv, 1, add_winograd_packing(graph, conv, places));
-    become(conv, "WinogradConv", type);
+    read_packed(conv, "WinogradConv", type);
     conv.attributes["kernel_shape"] = kernel_shape(type);
     conv.attributes["places"] = as_integers(places);
 }

@@ -16,12 +16,9 @@ void pack_matmul(Graph& graph, Node& node, const Target& target) {
     if (!columns || !depth || *columns < 2 || weights->type->elements().is(0)) return;
 
     const int64_t steps = steps_at_once(node.inputs[0]->checked_type().element, *depth, target);
-    NewNode packing{"PackMatMulWeights", 1, {weights}, {{"transB", is_transposed}, {"steps", steps}}, "onnx2halide"};
+    NewNode packing{"PackMatMulWeights", 1, {weights}, {{"transB", is_transposed}, {"steps", steps}}, own_domain};
     graph.set_input(&node, 1, add_node(graph, packing, weights->name + "_packed", &node));
-    node.origin = node.label();
-    node.domain = "onnx2halide";
-    node.op_type = "PackedMatMul";
-    node.version = 1;
+    node.become("PackedMatMul");
     node.attributes["columns"] = *columns;
     node.attributes["depth"] = *depth;
 }

@@ -9,13 +9,13 @@ void unpack(Graph& graph, Value* input) {
     input->port = input->type;
     input->type = input->port->packed();
     const Node* first = graph.nodes().empty() ? nullptr : graph.nodes().front().get();
-    Value* unpacked = add_node(graph, {"Unpack", 1, {input}, {}, "onnx2halide"}, input->name, first);
+    Value* unpacked = add_node(graph, {"Unpack", 1, {input}, {}, own_domain}, input->name, first);
     graph.replace_uses(input, unpacked);
     graph.set_input(unpacked->producer, 0, input);
 }
 
 Value* pack(Graph& graph, Value* output, const std::string& name) {
-    Value* packed = add_node(graph, {"Pack", 1, {output}, {}, "onnx2halide"}, name, nullptr);
+    Value* packed = add_node(graph, {"Pack", 1, {output}, {}, own_domain}, name, nullptr);
     packed->port = output->type;
     return packed;
 }

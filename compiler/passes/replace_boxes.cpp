@@ -91,7 +91,7 @@ bool has_known_indices(const Node& node) {
     const TensorType &data = node.inputs[0]->checked_type(), &updates = node.inputs[2]->checked_type();
     const Value &indices = *node.inputs[1], &result = *node.outputs[0];
     // Sizes may depend on a result whose elements are known.
-    if (result.known || result.ratios || !result.bindings.empty()) return false;
+    if (result.known || result.tracked || !result.bindings.empty()) return false;
     // The elements of a folded constant lie in the layout of its value; `inspect` does not compute them.
     if (!indices.constant || indices.constant->type() != indices.checked_type()) return false;
     if (indices.constant->elements() * int64_t{sizeof(int64_t)} != std::ssize(*indices.constant->data)) return false;
@@ -121,7 +121,7 @@ void replace(Graph& graph, Node& node, Box box) {
     Value* result = nullptr;
     if (!is_whole(box, type, new_type)) {
         const NewNode replaced{
-            "ReplaceBox", 1, {data, updates}, {{"starts", box.starts}, {"axes", box.axes}}, "onnx2halide"};
+            "ReplaceBox", 1, {data, updates}, {{"starts", box.starts}, {"axes", box.axes}}, own_domain};
         result = add_node(graph, replaced, node.name, &node);
     } else if (new_type.shape == type.shape) {
         result = updates;

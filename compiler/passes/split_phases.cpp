@@ -154,9 +154,7 @@ public:
             surplus.push_back(axis.surplus);
         }
         Node whole = node_;
-        whole.domain = "onnx2halide";
-        whole.op_type = "PhasesToSpace";
-        whole.version = 1;
+        whole.become("PhasesToSpace");
         // The channels of one convolution for all phases are ordered by group; those of several are ordered by phase.
         whole.attributes = {{"strides", strides}, {"surplus", surplus}, {"group", parts.size() == 1 ? group_ : 1}};
         whole.inputs = {parts.size() == 1 ? parts[0] : add("Concat", 13, parts, {{"axis", int64_t{1}}})};

@@ -82,8 +82,7 @@ void rewrite(Graph& graph, Node* node) {
             graph.replace_uses(result, sums);
     }
     Node integers = *node;
-    integers.op_type = "Cast";
-    integers.version = 13;
+    integers.become("Cast", 13, "");
     integers.inputs = {sums};
     integers.attributes = {{"to", static_cast<int64_t>(ElementType::int32)}};
     graph.add(std::move(integers), node);

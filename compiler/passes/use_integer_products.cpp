@@ -34,9 +34,8 @@ std::optional<Quantised> quantised(const Value* value) {
         return {};
     Value* zero_point = node->has_input(2) && !is_zero(node->inputs[2]) ? node->inputs[2] : nullptr;
     if (zero_point && !is_one_number(zero_point)) return {};
-    const auto rank = static_cast<int64_t>(integers->type->rank());
-    const int64_t axis = node->integer("axis", 1);
-    return Quantised{integers, scale, zero_point, axis < 0 ? axis + rank : axis};
+    const size_t axis = normalised_axis(node->integer("axis", 1), integers->type->rank());
+    return Quantised{integers, scale, zero_point, static_cast<int64_t>(axis)};
 }
 
 /// A convolution or product of quantised operands.
@@ -106,8 +105,7 @@ public:
             last = {"Add", 14, {add("scaled", last), is_conv ? along_channels(bias) : bias}};
         }
         Node result = *node_;
-        result.op_type = last.op_type;
-        result.version = last.version;
+        result.become(last.op_type, last.version, last.domain);
         result.inputs = last.inputs;
         result.attributes = {};
         graph_.add(std::move(result), node_);

@@ -281,8 +281,8 @@ private:
             const auto [found, is_new] = offsets.emplace(bytes, program_.weight_bytes);
             storage.offset = found->second;
             if (!is_new) continue;
-            program_.weight_bytes +=
-                (*storage.bytes.constant() + ONNX2HALIDE_ALIGNMENT - 1) / ONNX2HALIDE_ALIGNMENT * ONNX2HALIDE_ALIGNMENT;
+            const auto stored = static_cast<size_t>(*storage.bytes.constant());
+            program_.weight_bytes += static_cast<int64_t>(onnx2halide_aligned(stored));
         }
     }
 

@@ -118,8 +118,7 @@ private:
         if (!loops_.is_open()) return source_.param("rows", walk_.strip);
         // Weights are loaded anew for each strip, which takes at most half of its time.
         constexpr double most_share = 0.5;
-        const int64_t places = walk_.places[rows] * walk_.places[columns],
-                      weight_bytes = loops_.terms() * loops_.channels * loops_.groups * places * 4;
+        const int64_t places = walk_.places[rows] * walk_.places[columns], weight_bytes = winograd_weight_bytes(loops_);
         const double tile_cycles =
                          static_cast<double>(walk_.product.cycles * channel_tasks() * places) / walk_.product.pixels,
                      weight_cycles = static_cast<double>(weight_bytes) / read_rate(weight_bytes, source_.target());
@@ -261,10 +260,8 @@ private:
         directives = {reorder_all({{c_, t_}, terms_, places_}), vectorise(), unrolled_channels, unrolled_tiles};
         if (loops_.inputs % unroll_limit == 0) {
             directives.push_back(fmt::format("unroll({}, {})", terms_.front(), unroll_limit));
-            const int64_t places = walk_.places[rows] * walk_.places[columns],
-                          weight_bytes = loops_.terms() * loops_.channels * places * 4;
             if (loops_.inputs > unroll_limit &&
-                hides_next_weights(usual_.block_rows() * usual_.tiles_in_block_row(), weight_bytes)) {
+                hides_next_weights(usual_.block_rows() * usual_.tiles_in_block_row(), winograd_weight_bytes(loops_))) {
                 source_.schedule("// The weights of the next place are prefetched meanwhile.");
                 directives.push_back(prefetch(weights_, terms_.front(), std::to_string(loops_.terms() / unroll_limit)));
             }

@@ -134,6 +134,10 @@ double write_cycles(const WinogradLoops& loops, const Target& target) {
 
 }  // namespace
 
+int64_t winograd_weight_bytes(const WinogradLoops& loops) {
+    return weight_bytes(loops, product_of_axes(places_of_tile(loops.kernel)) * loops.terms());
+}
+
 int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& product) {
     return channel_tiles(sums_of_inputs(loops), product);
 }
@@ -208,10 +212,6 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
 }
 
 namespace {
-
-int64_t winograd_weight_bytes(const WinogradLoops& loops) {
-    return weight_bytes(loops, product_of_axes(places_of_tile(loops.kernel)) * loops.terms());
-}
 
 int64_t direct_weight_bytes(const WinogradLoops& loops) {
     return weight_bytes(loops, loops.inputs * loops.plane_taps * loops.kernel[0].kernel * loops.kernel[1].kernel);

@@ -24,6 +24,9 @@ struct WinogradWalk {
 /// The tiles that all channels of all groups are divided into, for one tile of an image.
 int64_t channel_tiles(const WinogradLoops& loops, const ConvTile& product);
 
+/// Bytes of the packed weights, transformed to the loops' places.
+int64_t winograd_weight_bytes(const WinogradLoops& loops);
+
 /// The fastest walk for tiles of the loops' places; its cycles assume that weights stay in the nearest cache that holds
 /// them.
 WinogradWalk choose_winograd_walk(const WinogradLoops& loops, const Target& target);

@@ -253,13 +253,12 @@ public:
 }  // namespace
 
 std::vector<Operator> feature_operators() {
-    constexpr std::string_view domain = "ai.onnx.ml";
-    std::vector<Operator> rows = {{"ArrayFeatureExtractor", 1, make<ArrayFeatureExtractor>, domain},
-                                  {"Binarizer", 1, make<Binarizer>, domain},
-                                  {"FeatureVectorizer", 1, make<FeatureVectorizer>, domain},
-                                  {"Imputer", 1, make<Imputer>, domain},
-                                  {"Normalizer", 1, make<Normalizer>, domain},
-                                  {"Scaler", 1, make<Scaler>, domain}};
+    std::vector<Operator> rows = {{"ArrayFeatureExtractor", 1, make<ArrayFeatureExtractor>, ml_domain},
+                                  {"Binarizer", 1, make<Binarizer>, ml_domain},
+                                  {"FeatureVectorizer", 1, make<FeatureVectorizer>, ml_domain},
+                                  {"Imputer", 1, make<Imputer>, ml_domain},
+                                  {"Normalizer", 1, make<Normalizer>, ml_domain},
+                                  {"Scaler", 1, make<Scaler>, ml_domain}};
     for (const auto& family : {linear_model_operators(), support_vector_operators(), squared_distance_operators()})
         rows.insert(rows.end(), family.begin(), family.end());
     return rows;

@@ -223,9 +223,9 @@ Encoding read_encoding(const Node& node, StringTable& strings) {
 }
 
 std::vector<Operator> encoder_operators() {
-    return {{"LabelEncoder", 1, make<LabelEncoder>, "ai.onnx.ml"},
-            {"CategoryMapper", 1, make<LabelEncoder>, "ai.onnx.ml"},
-            {"OneHotEncoder", 1, make<OneHotEncoder>, "ai.onnx.ml"},
+    return {{"LabelEncoder", 1, make<LabelEncoder>, ml_domain},
+            {"CategoryMapper", 1, make<LabelEncoder>, ml_domain},
+            {"OneHotEncoder", 1, make<OneHotEncoder>, ml_domain},
             {"OneHotOfKnown", 1, make<OneHotOfKnown>, own_domain},
             {"Lookup", 1, make<Lookup>, own_domain}};
 }

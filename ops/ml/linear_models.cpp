@@ -72,9 +72,8 @@ std::vector<Value*> expand_classifier(CompositeBuilder& builder) { return Classi
 }  // namespace
 
 std::vector<Operator> linear_model_operators() {
-    constexpr std::string_view ml = "ai.onnx.ml";
-    return {{"LinearClassifier", 1, make<ClassifierNode<expand_classifier>>, ml},
-            {"LinearRegressor", 1, make_composite<expand_regressor>, ml}};
+    return {{"LinearClassifier", 1, make<ClassifierNode<expand_classifier>>, ml_domain},
+            {"LinearRegressor", 1, make_composite<expand_regressor>, ml_domain}};
 }
 
 }  // namespace onnx2halide

@@ -163,9 +163,9 @@ Vocabulary read_vocabulary(const Node& node, StringTable& strings) {
 }
 
 std::vector<Operator> map_operators() {
-    return {{"ZipMap", 1, make<ZipMap>, "ai.onnx.ml"},
-            {"DictVectorizer", 1, make<DictVectorizer>, "ai.onnx.ml"},
-            {"CastMap", 1, make<CastMap>, "ai.onnx.ml"},
+    return {{"ZipMap", 1, make<ZipMap>, ml_domain},
+            {"DictVectorizer", 1, make<DictVectorizer>, ml_domain},
+            {"CastMap", 1, make<CastMap>, ml_domain},
             {"MapRows", 1, make<MapRows>, own_domain},
             {"RowOfMap", 1, make<RowOfMap>, own_domain}};
 }

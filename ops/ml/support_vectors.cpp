@@ -239,9 +239,8 @@ std::vector<Value*> expand_classifier(CompositeBuilder& builder) { return Classi
 }  // namespace
 
 std::vector<Operator> support_vector_operators() {
-    constexpr std::string_view ml = "ai.onnx.ml";
-    return {{"SVMClassifier", 1, make<ClassifierNode<expand_classifier>>, ml},
-            {"SVMRegressor", 1, make_composite<expand_regressor>, ml},
+    return {{"SVMClassifier", 1, make<ClassifierNode<expand_classifier>>, ml_domain},
+            {"SVMRegressor", 1, make_composite<expand_regressor>, ml_domain},
             {"CouplePairs", 1, make<CouplePairs>, own_domain}};
 }
 

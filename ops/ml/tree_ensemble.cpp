@@ -309,9 +309,7 @@ void check_targets(const TreeEnsemble& ensemble) {
 
 }  // namespace
 
-bool is_tree_ensemble(const Node& node) {
-    return node.domain == "ai.onnx.ml" && node.op_type.starts_with("TreeEnsemble");
-}
+bool is_tree_ensemble(const Node& node) { return node.domain == ml_domain && node.op_type.starts_with("TreeEnsemble"); }
 
 std::string name(TreeEnsemble::Aggregate aggregate) {
     return std::string(aggregate_names.at(static_cast<size_t>(aggregate)));

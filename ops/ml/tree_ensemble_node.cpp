@@ -66,10 +66,9 @@ protected:
 }  // namespace
 
 std::vector<Operator> tree_operators() {
-    constexpr std::string_view ml = "ai.onnx.ml";
-    return {{"TreeEnsemble", 5, make<TreeEnsembleNode>, ml},
-            {"TreeEnsembleClassifier", 1, make<TreeEnsembleNode>, ml},
-            {"TreeEnsembleRegressor", 1, make<TreeEnsembleNode>, ml},
+    return {{"TreeEnsemble", 5, make<TreeEnsembleNode>, ml_domain},
+            {"TreeEnsembleClassifier", 1, make<TreeEnsembleNode>, ml_domain},
+            {"TreeEnsembleRegressor", 1, make<TreeEnsembleNode>, ml_domain},
             {"WalkTrees", 1, make<WalkTrees>, own_domain},
             {"Probit", 1, make<Probit>, own_domain}};
 }

@@ -200,10 +200,8 @@ private:
     bool is_in_bytes() const { return type(0).element == ElementType::uint8; }
 
     int64_t axis(const std::string& attribute, int64_t otherwise) const {
-        const int64_t axis = builder_.node().integer(attribute, otherwise);
-        if (axis < -rank_ || axis >= rank_)
-            throw CompileError("{} is {}, expected one in [{}, {}]", attribute, axis, -rank_, rank_ - 1);
-        return axis < 0 ? axis + rank_ : axis;
+        const size_t axis = normalised_axis(builder_.node().integer(attribute, otherwise), type(0).rank(), attribute);
+        return static_cast<int64_t>(axis);
     }
 
     Value* gathered(const std::string& role, size_t i) {

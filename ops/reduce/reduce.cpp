@@ -246,7 +246,7 @@ std::vector<Operator> reduce_operators() {
     std::vector<Operator> rows = {{"ReduceMax", 1, make_reduction<ReduceMax>},
                                   {"ReduceMin", 1, make_reduction<ReduceMin>},
                                   {"ReduceLogSumExp", 1, make_reduction<ReduceLogSumExp>},
-                                  {"MeanSquareDeviation", 1, make<MeanSquareDeviation>, "onnx2halide"}};
+                                  {"MeanSquareDeviation", 1, make<MeanSquareDeviation>, own_domain}};
     for (const Sum& row : sums) rows.push_back({row.op, 1, make_reduction<ReduceSum>});
     return rows;
 }

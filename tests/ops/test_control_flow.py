@@ -228,7 +228,7 @@ def test_a_branch_that_does_not_fit_fails_at_run_time(unfit, fits, chosen):
 
 
 def test_branches_of_which_none_fits():
-    with pytest.raises(onnx2halide.CompileError, match="the results of its branches have different ranks, and neither fit what follows: .*; and in else_branch, "):
+    with pytest.raises(onnx2halide.CompileError, match="the results of its branches have different ranks, and neither fits what follows: .*; and in else_branch, "):
         onnx2halide.compile(parser.parse_model(ONE_FITS.format("then_branch", "else_branch", 3)))
 
 
