@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/build/interrupt.h"
+#include "compiler/io/interrupt.h"
 
 extern char** environ;
 

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "compiler/build/interrupt.h"
 #include "compiler/cli/commands.h"
 #include "compiler/driver/rebuild.h"
+#include "compiler/io/interrupt.h"
 
 namespace onnx2halide {
 

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "compiler/build/interrupt.h"
 #include "compiler/build/kernels.h"
 #include "compiler/cli/commands.h"
 #include "compiler/driver/compile.h"
+#include "compiler/io/interrupt.h"
 
 namespace onnx2halide {
 
@@ -64,11 +64,11 @@ int compile(Arguments& arguments) {
     int status = exit_done;
     for (const CompileResult& result : results) {
         for (const std::string& warning : result.warnings) fmt::print(stderr, "{}\n", warning);
-        if (result.error.empty()) {
+        if (!result.fault) {
             tell(success_text(result, options.output, options.sources_only));
         } else {
-            fmt::print(stderr, "{}\n", result.error);
-            status = std::max<int>(status, result.is_our_fault ? exit_our_fault : exit_model_at_fault);
+            fmt::print(stderr, "{}\n", result.fault->text);
+            status = std::max<int>(status, result.fault->is_ours ? exit_our_fault : exit_model_at_fault);
         }
     }
     return status;

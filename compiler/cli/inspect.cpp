@@ -6,10 +6,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "compiler/build/interrupt.h"
 #include "compiler/cli/commands.h"
 #include "compiler/driver/inspect.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/interrupt.h"
 #include "compiler/load/outline.h"
 
 namespace onnx2halide {

@@ -36,9 +36,9 @@ struct ModelJob {
     Model model = {};
     Stopwatch watch = {};
 
-    bool is_valid() const { return result.error.empty(); }
-    void fail(const CompileError& error) { result.error = message_with_path(result.model, error); }
-    void fail(std::string_view error) { result.error = with_path(error); }
+    bool is_valid() const { return !result.fault; }
+    void fail(const CompileError& error) { result.fault = Fault{message_with_path(result.model, error)}; }
+    void fail(const Fault& fault) { result.fault = Fault{with_path(fault.text), fault.is_ours}; }
     void warn(std::string_view warning) { result.warnings.push_back(with_path(warning)); }
 
 private:
@@ -122,13 +122,12 @@ void fold_constants(std::vector<ModelJob>& jobs, const CompileOptions& options) 
     std::vector<FoldJob> folds;
     std::vector<ModelJob*> owners;
     for_each_valid<CompileError>(jobs, 1, [&](ModelJob& job) {
-        folds.push_back({cut_fold_program(*job.model.graph), ""});
+        folds.push_back({cut_fold_program(*job.model.graph)});
         owners.push_back(&job);
     });
     run_fold_programs(folds, options.parallel, options.progress);
     for (size_t i = 0; i < folds.size(); ++i) {
-        if (!folds[i].error.empty()) owners[i]->fail("constants: " + folds[i].error);
-        owners[i]->result.is_our_fault = folds[i].is_our_fault;
+        if (const auto& fault = folds[i].fault) owners[i]->fail(Fault{"constants: " + fault->text, fault->is_ours});
     }
 }
 
@@ -186,8 +185,7 @@ void build(std::vector<ModelJob>& jobs, const std::vector<Target>& targets, cons
     build_programs(builds, options.parallel, options.progress);
     for (size_t i = 0; i < builds.size(); ++i) {
         ModelJob& job = *owners[i];
-        if (!builds[i].error.empty()) job.fail(builds[i].error);
-        job.result.is_our_fault = builds[i].is_our_fault;
+        if (builds[i].fault) job.fail(*builds[i].fault);
         job.result.kernels = builds[i].program.kernels.size();
         job.result.seconds = builds[i].seconds;
         job.result.arena_bytes = builds[i].arena_bytes();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/driver/fault.h"
 #include "compiler/driver/options.h"
 
 namespace onnx2halide {
@@ -13,9 +14,8 @@ namespace onnx2halide {
 /// The outcome for one model.
 struct CompileResult {
     std::filesystem::path model;
-    std::string name;           // of the C functions and files
-    std::string error = {};     // why it was not compiled; empty: it was
-    bool is_our_fault = false;  // the error is the compiler's, not the model's or the machine's
+    std::string name;                 // of the C functions and files
+    std::optional<Fault> fault = {};  // none: it was compiled
     /// Of wrong declared shapes, and of kernels on which the autoscheduler fails.
     std::vector<std::string> warnings = {};
     size_t kernels = 0;                       // distinct ones

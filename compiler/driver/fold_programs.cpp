@@ -78,7 +78,9 @@ private:
 
     template <typename Function>
     Function function(const std::string& name) {
-        return reinterpret_cast<Function>(dlsym(handle_, name.c_str()));
+        void* const found = dlsym(handle_, name.c_str());
+        if (!found) throw std::runtime_error(fmt::format("{} is missing: {}", name, dlerror()));
+        return reinterpret_cast<Function>(found);
     }
 
     const std::string name_;
@@ -138,14 +140,13 @@ void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const Progress&
     }
     build_programs(builds, parallel, progress);
     for (size_t i = 0; i < builds.size(); ++i) {
-        owners[i]->error = builds[i].error;
-        owners[i]->is_our_fault = builds[i].is_our_fault;
-        if (!owners[i]->error.empty()) continue;
+        owners[i]->fault = builds[i].fault;
+        if (owners[i]->fault) continue;
         const std::string& name = builds[i].program.name;
         try {
             set_results(owners[i]->program, run_fold(owners[i]->program, folder.path() / (name + ".so"), name));
-        } catch (const CompileError& error) {
-            owners[i]->error = error.what();
+        } catch (const std::exception& error) {
+            owners[i]->fault = fault_of(error);
         }
     }
 }
@@ -158,7 +159,7 @@ bool fold_node(Node& node, int parallel) {
         expand_composites(*graph);
         allow_empty(*graph);
         run_fold_programs(jobs, parallel, nullptr);
-        return jobs[0].error.empty();
+        return !jobs[0].fault;
     } catch (const std::runtime_error&) {
         return false;
     }

@@ -1,9 +1,10 @@
 #pragma once
 
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "compiler/build/progress.h"
+#include "compiler/driver/fault.h"
 #include "compiler/passes/fold.h"
 
 namespace onnx2halide {
@@ -11,13 +12,12 @@ namespace onnx2halide {
 /// The fold program of one model, which may be none.
 struct FoldJob {
     FoldProgram program;
-    std::string error;          // set by run_fold_programs: why it cannot be built or run; empty: it was
-    bool is_our_fault = false;  // see ProgramBuild
+    std::optional<Fault> fault = {};  // set by run_fold_programs: why it cannot be built or run
 };
 
 /// Builds the fold programs together, runs each once and makes its results constants. They are built for an instruction
 /// set that every machine of the compiler's kind has, so that the constants' bytes do not depend on the machine. A
-/// program that fails gets an error and does not stop the others.
+/// program that fails gets a fault and does not stop the others.
 void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const Progress& progress);
 
 /// Computes a node's results in the same way, whatever their sizes turn out to be, and makes them constants. Returns

@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <set>
 
-#include "compiler/build/interrupt.h"
 #include "compiler/io/files.h"
+#include "compiler/io/interrupt.h"
 #include "compiler/io/sha256.h"
 
 namespace onnx2halide {

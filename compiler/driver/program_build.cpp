@@ -11,11 +11,11 @@
 #include "compiler/build/kernels.h"
 #include "compiler/driver/for_each_valid.h"
 #include "compiler/driver/manifest.h"
+#include "compiler/driver/program_manifest.h"
 #include "compiler/driver/schedule_file.h"
 #include "compiler/driver/trials.h"
 #include "compiler/emit/template.h"
 #include "compiler/io/files.h"
-#include "compiler/plan/work.h"
 #include "ops/names.h"
 
 namespace onnx2halide {
@@ -23,37 +23,6 @@ namespace onnx2halide {
 namespace fs = std::filesystem;
 
 namespace {
-
-Manifest number_or_text(const Dim& dim) {
-    return dim.constant() ? Manifest(*dim.constant()) : Manifest(dim.text(DimSyntax::c));
-}
-
-Manifest open_dims_json(const Graph& graph) {
-    auto dims = Manifest::array();
-    for (const OpenDim& open : open_dims(graph))
-        dims.push_back({{"name", open.symbol}, {"input", open.input}, {"axis", open.axis}});
-    return dims;
-}
-
-/// The steps of a run in order: the kernels of which each calls one, and its cost, which is text in C's syntax if it
-/// depends on open dims.
-Manifest steps_json(const Program& program) {
-    auto steps = Manifest::array();
-    for_each_step(program.main, [&](const Step& step) {
-        if (step.kind != Step::Kind::kernel) return;
-        const Work work = work_of(step);
-        auto nodes = Manifest::array();
-        for (const Node* node : step.nodes) nodes.push_back(fmt::format("{} {}", node->op_type, node->name));
-        auto kernels = Manifest::array();
-        for (const KernelCall& call : step.calls) kernels.push_back(program.kernels[call.kernel].name);
-        steps.push_back({{"kernels", kernels},
-                         {"nodes", nodes},
-                         {"flops", number_or_text(work.flops)},
-                         {"bytes_read", number_or_text(work.bytes_read)},
-                         {"bytes_written", number_or_text(work.bytes_written)}});
-    });
-    return steps;
-}
 
 /// Whether a step calls a function of the runtime that needs RE2.
 bool needs_re2(const Program& program) {
@@ -64,48 +33,13 @@ bool needs_re2(const Program& program) {
     return needs;
 }
 
-/// The manifest without hashes and without the list of files.
-Manifest make_manifest(const ProgramBuild& build) {
-    const Program& program = build.program;
-    Manifest json;
-    json["format"] = manifest_format;
-    json["name"] = program.name;
-    json["model"] = build.emit.model_file;
-    json["sha256"] = build.emit.model_sha256;
-    json["opset"] = build.emit.opset;
-    json["compiler"] = ONNX2HALIDE_VERSION;
-    json["command"] = build.emit.command;
-    json["target"] = targets_text(program.targets);
-    json["cc"] = build.cc;
-    json["autoscheduler"] = build.autoscheduler;
-    json["emit"] = build.kinds;
-    json["needs_re2"] = build.needs_re2;
-    json["arena_bytes"] = program.arena_bytes;
-    json["scratch_bytes"] = build.scratch_bytes ? Manifest(*build.scratch_bytes) : Manifest();
-    json["weights"] = {
-        {"bytes", program.weight_bytes}, {"id", build.emit.weights_id}, {"in_file", build.emit.weights_in_file}};
-    json["kernels"] = Manifest::array();
-    for (const KernelSource* source : program.classes()) {
-        Manifest parameters = Manifest::object();
-        for (const KernelSource::Param& param : source->params()) parameters[param.name] = param.value;
-        json["kernels"].push_back(
-            {{"name", source->class_name()}, {"target", source->target().text}, {"parameters", parameters}});
-    }
-    json["open_dims"] = open_dims_json(*program.graph);
-    json["steps"] = steps_json(program);
-    return json;
-}
-
 /// Makes one program's files in a temporary folder inside the folder that they are for, and then moves them there.
 class Staging {
 public:
     explicit Staging(ProgramBuild& build) : build_(build) {}
 
-    bool is_valid() const { return build_.error.empty(); }
-    void fail(const std::exception& error) {
-        build_.error = message_of(error);
-        build_.is_our_fault = dynamic_cast<const std::runtime_error*>(&error) == nullptr;
-    }
+    bool is_valid() const { return !build_.fault; }
+    void fail(const std::exception& error) { build_.fault = fault_of(error); }
 
     /// Makes the temporary folder.
     void emit_sources() {
@@ -134,21 +68,22 @@ public:
     }
 
     /// Notes the results of build_kernels.
-    void take(const KernelJob& job) {
-        build_.error = job.error;
+    void take(KernelJob job) {
         // A kernel's own schedule always fits, as it is emitted.
         const bool is_own = build_.emit.schedules.empty() && build_.autoscheduler.empty() && !build_.has_tuning;
-        build_.is_our_fault = job.is_refused && is_own;
+        if (!job.error.empty()) build_.fault = Fault{job.error, job.is_refused && is_own};
         build_.scratch_bytes = job.scratch_bytes;
         build_.warnings = job.warnings;
-        if (!build_.trials.empty() && build_.error.empty()) write_trials(build_.program, job);
-        if (has_kind(build_.kinds, "schedule")) write("_schedules.cpp", schedules_text(job, build_.emit.model_file));
+        kernels_ = std::move(job);
     }
 
     /// Makes what remains, the runtime in up to `parallel` processes, and removes the temporary folder.
     void finish(int parallel) {
         write(".h", emit_header(build_.program, build_.emit, build_.scratch_bytes));
         if (!build_.sources_only) {
+            if (!build_.trials.empty()) write_trials(build_.program, kernels_);
+            if (has_kind(build_.kinds, "schedule"))
+                write("_schedules.cpp", schedules_text(kernels_, build_.emit.model_file));
             write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file, build_.needs_re2));
             archive(parallel);
         }
@@ -192,6 +127,7 @@ private:
     ProgramBuild& build_;
     std::unique_ptr<TemporaryFolder> folder_;
     std::string generators_;
+    KernelJob kernels_;  // as they were built
 };
 
 }  // namespace
@@ -237,7 +173,7 @@ void build_programs(std::vector<ProgramBuild>& builds, int parallel, const Progr
         owners.push_back(&stagings[i]);
     }
     build_kernels(jobs, parallel, progress);
-    for (size_t i = 0; i < jobs.size(); ++i) owners[i]->take(jobs[i]);
+    for (size_t i = 0; i < jobs.size(); ++i) owners[i]->take(std::move(jobs[i]));
     std::atomic<size_t> done = 0;
     for_each_valid<std::exception>(stagings, parallel, [&](Staging& staging) {
         staging.finish(parallel);

@@ -7,6 +7,7 @@
 
 #include "compiler/build/progress.h"
 #include "compiler/build/stopwatch.h"
+#include "compiler/driver/fault.h"
 #include "compiler/emit/emit.h"
 #include "compiler/plan/program.h"
 
@@ -27,8 +28,7 @@ struct ProgramBuild {
     Stopwatch watch = {};               // measures `seconds`
 
     // Results of build_programs.
-    std::string error;                          // why it cannot be built; nothing is left in the folder then
-    bool is_our_fault = false;                  // the error is the compiler's, not the model's or the machine's
+    std::optional<Fault> fault = {};            // why it cannot be built; nothing is left in the folder then
     std::vector<std::string> warnings = {};     // of kernels on which the autoscheduler fails
     std::optional<int64_t> scratch_bytes = {};  // the most that a kernel asks of one thread; none until they are built
     bool needs_re2 = false;                     // a step calls a function of the runtime that does
@@ -48,7 +48,7 @@ bool has_kind(const std::vector<std::string>& kinds, std::string_view kind);
 /// NAME.pc, which tells pkg-config how to link the library. RE2, which it may contain, needs C++'s library.
 std::string pkg_config_file(const std::string& name, const std::string& model_file, bool needs_re2);
 
-/// Emits and builds programs together, so that their kernels are built side by side. One that fails gets an error and
+/// Emits and builds programs together, so that their kernels are built side by side. One that fails gets a fault and
 /// does not stop the others.
 void build_programs(std::vector<ProgramBuild>& builds, int parallel, const Progress& progress);
 

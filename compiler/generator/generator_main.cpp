@@ -1,7 +1,7 @@
 // The main() of every generator program: runs the generators that its arguments name, each in a process of its own, so
 // that failures are isolated and names inside the objects do not depend on which generators ran before.
 //
-//     generators FOLDER TARGET JOBS KIND,... PLUGIN SCHEDULER[,PARAM=VALUE...] NAME[:KERNEL][,PARAM=VALUE...] ...
+//     generators FOLDER TARGET KIND,... PLUGIN SCHEDULER[,PARAM=VALUE...] NAME[:KERNEL][,PARAM=VALUE...] ...
 //
 // runs the generator that is registered as NAME to make the function KERNEL_kernel (without KERNEL: NAME_kernel). It
 // writes FOLDER/NAME.o, one file for each further kind (kinds and files have Halide's names: stmt_html makes
@@ -23,6 +23,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -283,21 +284,30 @@ std::string in_one_line(std::istream& stream) {
 /// The most processor time for one search and for compiling what it finds: both may take hours.
 constexpr rlim_t search_seconds = 120;
 
-/// Generates with the autoscheduler in a child process. Returns why that failed, or an empty text.
-std::string autoschedule(const Run& run, const Words& job) {
+/// Runs `task`, which returns an exit status, in a child process. Returns the child's status as waitpid does; nullopt
+/// if there is none, with the reason in errno.
+template <typename Task>
+std::optional<int> status_of_child(const Task& task) {
     const pid_t child = fork();
-    if (child < 0) return std::strerror(errno);
-    if (child == 0) {
-        const rlimit no_core = {0, 0}, time = {search_seconds, search_seconds + 1};
-        setrlimit(RLIMIT_CORE, &no_core);
-        setrlimit(RLIMIT_CPU, &time);
-        _exit(generate_or_report(run, job, ""));
-    }
+    if (child < 0) return {};
+    if (child == 0) _exit(task());
     int status = 0;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
     }
-    if (WIFSIGNALED(status)) return strsignal(WTERMSIG(status));
-    if (WEXITSTATUS(status) == 0) return "";
+    return status;
+}
+
+/// Generates with the autoscheduler in a child process. Returns why that failed, or an empty text.
+std::string autoschedule(const Run& run, const Words& job) {
+    const auto status = status_of_child([&] {
+        const rlimit no_core = {0, 0}, time = {search_seconds, search_seconds + 1};
+        setrlimit(RLIMIT_CORE, &no_core);
+        setrlimit(RLIMIT_CPU, &time);
+        return generate_or_report(run, job, "");
+    });
+    if (!status) return std::strerror(errno);
+    if (WIFSIGNALED(*status)) return strsignal(WTERMSIG(*status));
+    if (WEXITSTATUS(*status) == 0) return "";
     std::ifstream error(file(run, job, ".error"));
     return in_one_line(error);
 }
@@ -312,14 +322,6 @@ int make(Run run, const Words& job) {
         run.scheduler.clear();
     }
     return generate_or_report(run, job, why_not);
-}
-
-/// Waits for one child and counts it if it failed.
-void reap(int& running, int& failed) {
-    int status = 0;
-    if (wait(&status) < 0) return;
-    --running;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) ++failed;
 }
 
 /// Gives access to protected members of other generators.
@@ -341,24 +343,18 @@ bool register_generator(const char* name, GeneratorBase* (*make)()) {
 }
 
 int main(int argc, char** argv) {
-    if (argc < 7) {
-        std::fprintf(stderr, "usage: generators FOLDER TARGET JOBS KIND,... PLUGIN SCHEDULER[,PARAM=VALUE...] "
+    constexpr int first_job = 6;
+    if (argc < first_job) {
+        std::fprintf(stderr, "usage: generators FOLDER TARGET KIND,... PLUGIN SCHEDULER[,PARAM=VALUE...] "
                              "NAME[:KERNEL][,PARAM=VALUE...] ...\n");
         return 2;
     }
-    const Run run = {argv[1], Target(argv[2]), split(argv[4]), split(argv[6])};
-    const int jobs = std::max(1, std::atoi(argv[3]));
-    if (!run.scheduler.empty()) load_plugin(argv[5]);
-    int running = 0, failed = 0;
-    for (int i = 7; i < argc; ++i) {
-        if (running == jobs) reap(running, failed);
-        const pid_t child = fork();
-        if (child == 0) _exit(make(run, split(argv[i])));
-        if (child > 0)
-            ++running;
-        else
-            ++failed;
+    const Run run = {argv[1], Target(argv[2]), split(argv[3]), split(argv[5])};
+    if (!run.scheduler.empty()) load_plugin(argv[4]);
+    bool has_failed = false;
+    for (int i = first_job; i < argc; ++i) {
+        const auto status = status_of_child([&] { return make(run, split(argv[i])); });
+        has_failed = has_failed || status != 0;
     }
-    while (running > 0) reap(running, failed);
-    return failed > 0 ? 1 : 0;
+    return has_failed ? 1 : 0;
 }

@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "compiler/build/interrupt.h"
 #include "compiler/graph/error.h"
+#include "compiler/io/interrupt.h"
 
 namespace onnx2halide {
 

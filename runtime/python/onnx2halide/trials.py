@@ -191,7 +191,7 @@ def _kernel(found: dict, folder: pathlib.Path, steps: list[dict]) -> Kernel:
 def _generator_command(kernel: Kernel, params: Params, folder: pathlib.Path) -> list:
     """See generator_main.cpp."""
     values = "".join(f",{kernel.names[role]}={value}" for role, value in params.items())
-    return [kernel.program, folder, kernel.target, "1", "object", "", "", f"{kernel.registered}:{kernel.name}{values}"]
+    return [kernel.program, folder, kernel.target, "object", "", "", f"{kernel.registered}:{kernel.name}{values}"]
 
 
 def _run_together(commands: list[list], until: float) -> list[bool]:

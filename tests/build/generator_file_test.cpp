@@ -1,6 +1,6 @@
 #include <catch2/catch.hpp>
 
-#include "compiler/build/kernels.h"
+#include "compiler/build/generator_file.h"
 #include "compiler/graph/error.h"
 
 namespace onnx2halide {

@@ -1,4 +1,4 @@
-#include "compiler/build/interrupt.h"
+#include "compiler/io/interrupt.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

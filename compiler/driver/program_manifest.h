@@ -1,0 +1,11 @@
+#pragma once
+
+#include "compiler/driver/manifest.h"
+#include "compiler/driver/program_build.h"
+
+namespace onnx2halide {
+
+/// The manifest of a built program, without hashes and without the list of files.
+Manifest make_manifest(const ProgramBuild& build);
+
+}  // namespace onnx2halide
