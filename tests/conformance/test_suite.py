@@ -13,7 +13,7 @@ def test_case(case, batches, compiled, runner, target):
     error = compiled.error(case, batches[case]) or runner.run(folder, compiled.folder, target)
     unsupported.note(case, error)
     if case in LISTED:
-        assert error, f"{case} passes: remove it from unsupported.txt, or run tests/conformance/update_unsupported.py"
+        assert error, f"{case} passes: remove it from unsupported.txt, or run update_unsupported.py beside it"
         pytest.xfail(LISTED[case])
     if error:
         pytest.fail(error, pytrace=False)

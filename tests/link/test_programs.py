@@ -72,7 +72,6 @@ def test_devices_and_own_kernels_in_one_program(compiled, tmp_path):
         assert np.allclose(numbers(run(program)), expected_features(), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.skipif(not shutil.which("pkg-config"), reason="pkg-config is not installed")
 def test_pkg_config(compiled, tmp_path):
     moved = tmp_path / "moved"
     shutil.copytree(compiled("layer"), moved)
@@ -140,7 +139,6 @@ def test_changing_sizes_under_sanitizers(compiled, tmp_path, threads, flag):
     run(program, str(threads), "10000")
 
 
-@pytest.mark.skipif(not shutil.which("valgrind"), reason="valgrind is not installed")
 def test_changing_sizes_under_valgrind(compiled, tmp_path):
     folder = compiled("changing", "--target", "x86-64-linux-avx2-fma-f16c")
     program = link("changing.c", [folder], tmp_path / "program", "gnu11")

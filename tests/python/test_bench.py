@@ -53,7 +53,7 @@ def test_a_table_alone():
 
 @pytest.mark.parametrize(
     "words, message",
-    [(["--against", "me"], "'me', expected of onnxruntime, openvino, naive, auto:mullapudi2016, auto:adams2019, auto:li2018, fixed, or none"), (["--threads", "x"], "'x', expected numbers such as 1,2"), (["--seconds", "-1"], "'-1', expected a number of seconds")],
+    [(["--against", "me"], "'me', expected some of onnxruntime, openvino, naive, auto:mullapudi2016, auto:adams2019, auto:li2018, fixed, or none"), (["--threads", "x"], "'x', expected numbers such as 1,2"), (["--seconds", "-1"], "'-1', expected a number of seconds")],
 )
 def test_bad_words(words, message):
     done = bench(DIGITS, *words)

@@ -353,5 +353,5 @@ def numbers(text: str) -> list[int]:
 def peer_names(text: str) -> list[str]:
     names = [] if text == "none" else text.split(",")
     if unknown := [name for name in names if name not in (*PEERS, *SCHEDULES, FIXED)]:
-        raise argparse.ArgumentTypeError(f"'{unknown[0]}', expected of {', '.join((*PEERS, *SCHEDULES, FIXED))}, or none")
+        raise argparse.ArgumentTypeError(f"'{unknown[0]}', expected some of {', '.join((*PEERS, *SCHEDULES, FIXED))}, or none")
     return names

@@ -157,7 +157,9 @@ def _cache_folder() -> pathlib.Path:
         return pathlib.Path(own)
     if xdg := os.environ.get("XDG_CACHE_HOME"):
         return pathlib.Path(xdg) / "onnx2halide"
-    return pathlib.Path.home() / ".cache" / "onnx2halide"
+    if home := os.environ.get("HOME"):
+        return pathlib.Path(home) / ".cache" / "onnx2halide"
+    return pathlib.Path(tempfile.gettempdir()) / f"onnx2halide-{os.getuid()}"
 
 
 def _key(source: Source, options: Options, compiler: pathlib.Path) -> str:

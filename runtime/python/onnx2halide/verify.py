@@ -176,8 +176,8 @@ def _parse() -> argparse.Namespace:
         "verify mnist.onnx --data test_data_set_0 --target host-opencl"))  # fmt: skip
     parser.add_argument("--data", metavar="DIR", type=pathlib.Path, help="folder of test_data_set_N, one such folder, or an .npz file")
     parser.add_argument("--against", choices=["onnxruntime", "reference"], help="what computes the values to compare with; default: onnxruntime, or the reference if onnxruntime cannot run the model")
-    parser.add_argument("--tolerance", type=arguments.tolerance, help="allowed |a - b| / max |b|; default: 1e-4, for 16-bit floats 1e-2, for integers 0")
-    parser.add_argument("--floor", type=arguments.tolerance, help="allowed |a - b| on top of that; default: 1e-6, for 16-bit floats 1e-4, for integers 0; less if all inputs are below 1")
+    parser.add_argument("--tolerance", type=arguments.tolerance, help="allowed |a - b| / max |b|; default: 1e-4, for 16-bit floats 1e-2, for smaller ones a step, for integers 0")
+    parser.add_argument("--floor", type=arguments.tolerance, help="allowed |a - b| on top of that; default: 1e-6, for 16-bit floats 1e-4, for smaller ones 1/100 of a step, for integers 0; less if all inputs are below 1")
     parser.add_argument("--seed", type=arguments.seed, default=0, help="seed of the inputs if no data ships with the model; default: 0")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     return parser.parse_args()
