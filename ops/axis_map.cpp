@@ -233,6 +233,8 @@ bool AxisMapNode::is_read_through() const {
 bool AxisMapNode::can_compute_input(const Node& anchor, const Target&) const {
     const auto generator = make_generator(anchor);
     const auto* copy = dynamic_cast<const MovementNode*>(generator.get());
+    // Part of a part is read in place, without any copy.
+    if (span_in_input(0) && generator->span_in_input(0)) return false;
     const auto is_read_once = [](const AxisSource& source) { return !source.period && !source.may_repeat; };
     return copy && copy->is_read_through() && is_read_through() && std::ranges::all_of(map(0), is_read_once);
 }

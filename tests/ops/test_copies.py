@@ -94,6 +94,15 @@ def test_open_sizes(tmp_path, case):
     check(proto, tmp_path, [(1, 12, 9, 10), (3, 12, 5, 6), (2, 12, 40, 7)])
 
 
+def test_part_of_a_part(tmp_path):
+    """Both are read in place."""
+    half, quarter = (slice_of(data, name, [0], [count], [1], [1]) for data, name, count in (("a", "s", 32), ("s", "t", 16)))
+    weights = np.random.default_rng(0).normal(size=(12, 16, 1, 1)).astype(np.float32)
+    proto = image([half], [quarter, (helper.make_node("Conv", ["t", "v"], ["c"]), [numpy_helper.from_array(weights, "v")])], channels=64)
+    compiled = check(proto, tmp_path, [(1, 64, 9, 10)])
+    assert kernels_between(compiled, np.zeros((1, 64, 9, 10), np.float32)) == ["a_PackedConv", "c_y"]
+
+
 def test_opencl(tmp_path):
     proto = image(*CASES["sampled"])
     check(proto, tmp_path, [(1, 12, 9, 10)], target="host-opencl")

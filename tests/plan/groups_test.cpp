@@ -157,6 +157,8 @@ TEST_CASE("copies of rows read through those before them") {
             pads = constant int64[8] 0 0 1 0 0 0 2 0
             first = constant int64[1] 1
             end = constant int64[1] 100
+            batch = constant int64[1] 0
+            channels = constant int64[1] 1
             rows = constant int64[1] 2
             step = constant int64[1] 2
             times = constant int64[4] 1 1 2 1
@@ -175,6 +177,11 @@ TEST_CASE("copies of rows read through those before them") {
             s = Slice(a, first, end, rows, step)
             output s)",
          "p a [s]\n"},
+        {"a part of a part, which needs no copy", R"(
+            a = Slice(x, first, end, batch)
+            s = Slice(a, first, end, channels)
+            output s)",
+         "[a]\n[s]\n"},
         {"what others read is written", R"(
             p = Pad(x, pads)
             s = Slice(p, first, end, rows, step)
@@ -232,9 +239,15 @@ TEST_CASE("a chain of many pointwise nodes is several kernels") {
 }
 
 TEST_CASE("a chain of many copies is several kernels") {
-    std::string text = "x = input float32[2,300]\nfirst = constant int64[1] 1\nend = constant int64[1] 300\naxis = "
-                       "constant int64[1] 1\nv0 = Slice(x, first, end, axis)\n";
-    for (int i = 1; i < 100; ++i) text += fmt::format("v{} = Slice(v{}, first, end, axis)\n", i, i - 1);
+    std::string text = R"(
+        x = input float32[2,300,4]
+        last = constant int64[1] -1
+        end = constant int64[1] -1000
+        rows = constant int64[1] 1
+        back = constant int64[1] -1
+        v0 = Slice(x, last, end, rows, back)
+        )";
+    for (int i = 1; i < 100; ++i) text += fmt::format("v{} = Slice(v{}, last, end, rows, back)\n", i, i - 1);
     const auto graph = parse_graph((text + "output v99").c_str());
     std::vector<size_t> sizes;
     for (const Group& group : cut_groups(*graph, Grouping::fused, avx2)) sizes.push_back(group.nodes.size());
