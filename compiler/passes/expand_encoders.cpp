@@ -20,12 +20,6 @@ Value* lookup(NodeReplacement& replacement, Value* input, const Encoding& encodi
                            {}, own_domain);
 }
 
-/// Adds a call of a function of the runtime.
-Value* call_host(NodeReplacement& replacement, const std::string& op, std::vector<Value*> inputs,
-                 NodeReplacement::Attributes attributes = {}) {
-    return replacement.add(op, 1, std::move(inputs), std::move(attributes), own_domain);
-}
-
 /// A value, cast unless it has this type.
 Value* converted(NodeReplacement& replacement, Value* x, ElementType to) {
     return x->checked_type().element == to ? x : replacement.add(cast(x, to));
@@ -53,9 +47,9 @@ Value* one_hot_of_known(NodeReplacement& replacement, const Node& node, const Co
     const ElementType own = element->checked_type().element;
     if (own != string && own != float64) element = converted(replacement, element, is_float(own) ? float32 : int64);
     const Encoding columns = columns_of(categories);
-    return call_host(replacement, "OneHotOfKnown",
-                     {element, replacement.add("keys", columns.keys), replacement.add("columns", columns.values)},
-                     {{"columns", categories.elements()}});
+    return replacement.add("OneHotOfKnown", 1,
+                           {element, replacement.add("keys", columns.keys), replacement.add("columns", columns.values)},
+                           {{"columns", categories.elements()}}, own_domain);
 }
 
 /// Looks up the number of each element's category and compares it with all numbers.
@@ -90,13 +84,13 @@ Value* vectorise(NodeReplacement& replacement, const Node& node, StringTable& st
 
 Value* zip_map(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     Value* labels = replacement.add("labels", read_labels(node, strings));
-    return call_host(replacement, "MapRows", {node.inputs.at(0), labels});
+    return replacement.add("MapRows", 1, {node.inputs.at(0), labels}, {}, own_domain);
 }
 
 Value* vectorise_map(NodeReplacement& replacement, const Node& node, StringTable& strings) {
     const Vocabulary vocabulary = read_vocabulary(node, strings);
     Value *keys = replacement.add("keys", vocabulary.keys), *columns = replacement.add("columns", vocabulary.columns);
-    return call_host(replacement, "RowOfMap", {node.inputs.at(0), keys, columns});
+    return replacement.add("RowOfMap", 1, {node.inputs.at(0), keys, columns}, {}, own_domain);
 }
 
 /// The function that replaces each operator.
