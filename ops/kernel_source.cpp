@@ -31,17 +31,6 @@ std::string apart_from_halides(const std::string& name) {
     return is_halides ? fmt::format("{}_{}", name[0], name.substr(1)) : name;
 }
 
-/// Whether an expression contains a name. The name of a reduction's variable, k.x, does not contain x.
-bool mentions(const std::string& expression, const std::string& name) {
-    const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; };
-    for (size_t at = expression.find(name); at != std::string::npos; at = expression.find(name, at + 1)) {
-        const size_t end = at + name.size();
-        if ((at == 0 || !is_of_name(expression[at - 1])) && (end == expression.size() || !is_of_name(expression[end])))
-            return true;
-    }
-    return false;
-}
-
 }  // namespace
 
 bool is_literal(const Value* value) {

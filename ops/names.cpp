@@ -282,6 +282,15 @@ std::string string_literal(std::string_view text) {
     return result + "\"";
 }
 
+bool mentions(std::string_view text, std::string_view name) {
+    const auto is_of_name = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '.'; };
+    for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
+        const size_t end = at + name.size();
+        if ((at == 0 || !is_of_name(text[at - 1])) && (end == text.size() || !is_of_name(text[end]))) return true;
+    }
+    return false;
+}
+
 std::string comment_text(std::string text) {
     for (size_t i = 0; i < text.size(); ++i) {
         const auto code = static_cast<unsigned char>(text[i]);

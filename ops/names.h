@@ -15,6 +15,9 @@ std::string identifier(std::string_view text);
 /// A C string literal.
 std::string string_literal(std::string_view text);
 
+/// Whether C or C++ text contains a name. That of a reduction's variable, k.x, does not contain x.
+bool mentions(std::string_view text, std::string_view name);
+
 /// Text of a model or a command line for use in a comment, which it must not end or continue to the next line:
 /// characters that could become '?'.
 std::string comment_text(std::string text);

@@ -140,7 +140,24 @@ const Value* of_model(const Value* value, size_t axis) {
     return value;
 }
 
+bool is_taken(Takes takes, ElementType type) {
+    switch (takes) {
+    case Takes::floats: return is_float(type);
+    case Takes::integers: return is_integer(type);
+    case Takes::numbers: return is_float(type) || is_integer(type);
+    case Takes::booleans: return type == ElementType::boolean;
+    default: return true;
+    }
+}
+
 }  // namespace
+
+void NodeGenerator::check_element_type(Takes takes, size_t i) const {
+    static constexpr std::string_view expected[] = {"a float type", "an integer type", "a number", "bool", ""};
+    const ElementType type = in(i).element;
+    if (is_taken(takes, type)) return;
+    throw CompileError("input {} has type {}, expected {}", i, info(type).name, expected[static_cast<size_t>(takes)]);
+}
 
 void NodeGenerator::check_type_of_first(size_t i) const {
     if (in(i).element != in(0).element)

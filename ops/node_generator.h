@@ -25,6 +25,9 @@ public:
     Value* const value;
 };
 
+/// The element types that an operator takes.
+enum class Takes { floats, integers, numbers, booleans, anything };
+
 /// The layout that a node requires for its tensors of rank 3 and more.
 enum class LayoutNeed {
     any,            // its text follows the layouts of its values
@@ -227,6 +230,8 @@ protected:
 
     /// Throws CompileError if the element type of input i is not that of input 0.
     void check_type_of_first(size_t i) const;
+    /// Throws CompileError if the element type of input i is not among these.
+    void check_element_type(Takes takes, size_t i = 0) const;
 
     /// Appends a check that input i has this extent along an axis, or 1 with `or_one`, unless that is certain.
     void check_extent(std::vector<Check>& checks, size_t i, size_t axis, const Dim& expected,

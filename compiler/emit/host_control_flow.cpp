@@ -1,27 +1,16 @@
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "compiler/emit/host_steps.h"
+#include "ops/names.h"
 
 // Branches and loops.
 
 namespace onnx2halide {
 
 namespace {
-
-/// Whether a name occurs in C text as a whole word.
-bool uses(const std::string& text, const std::string& name) {
-    const auto is_word = [&](size_t i) {
-        return i < text.size() && (std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_');
-    };
-    for (size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
-        if (!is_word(at - 1) && !is_word(at + name.size())) return true;
-    }
-    return false;
-}
 
 /// Symbols and the dims that are assigned to them, as `D(symbol) = dim;`.
 using Assignments = std::vector<std::pair<std::string, Dim>>;
@@ -82,8 +71,7 @@ std::string HostSteps::start_of_iteration(const Step& step) {
     std::string text;
     if (const Value* number = repetition.iteration_number) {
         const std::string& symbol = number->known->integers[0].text();
-        if (std::find(program_.symbols.begin(), program_.symbols.end(), symbol) != program_.symbols.end())
-            text += fmt::format("    D({}) = iteration;\n", symbol);
+        if (program_.has_symbol(symbol)) text += fmt::format("    D({}) = iteration;\n", symbol);
         if (has_tensor(number))
             text += fmt::format("    *(int64_t*)T({})->host = iteration;\n", name(number)) +
                     crossing("MADE_ON_HOST", {number});
@@ -182,7 +170,7 @@ HostSteps::IterationFunction HostSteps::add_iteration_function(const Step& step)
 
     std::string parameters = "onnx2halide_session* session", arguments = "session";
     for (const char* parameter : {"iteration", "trip_count"}) {
-        if (!uses(text, parameter)) continue;
+        if (!mentions(text, parameter)) continue;
         parameters += fmt::format(", int64_t {}", parameter);
         arguments += fmt::format(", {}", parameter);
     }
@@ -274,8 +262,7 @@ void HostSteps::write_repetition(const Step& step, std::string& text) {
     text += fmt::format("        for (; iteration < trip_count{}; ++iteration) RUN({});\n",
                         asks_first || has_condition ? " && goes_on" : "", call);
     const std::string iterations = own_symbol_name(step.node(), "iterations");
-    const bool counts = std::ranges::find(program_.symbols, iterations) != program_.symbols.end();
-    if (counts) text += fmt::format("        D({}) = iteration;\n", iterations);
+    if (program_.has_symbol(iterations)) text += fmt::format("        D({}) = iteration;\n", iterations);
     text += "    }\n";
     for (const Repetition::ScanOutput& output : repetition.scan_outputs) {
         if (!output.whole) continue;

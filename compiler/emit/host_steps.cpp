@@ -309,8 +309,7 @@ void HostSteps::prepare_output(const Value* tensor, std::string& text) {
 void HostSteps::read_bindings(const Value* tensor, std::string& text) const {
     bool reads_elements = false;
     for (const Binding& binding : tensor->bindings) {
-        if (std::find(program_.symbols.begin(), program_.symbols.end(), binding.symbol) == program_.symbols.end())
-            continue;
+        if (!program_.has_symbol(binding.symbol)) continue;
         if (binding.kind == Binding::Kind::element && !std::exchange(reads_elements, true))
             text += crossing("TO_HOST", {tensor});
         const std::string_view c_type = info(tensor->checked_type().element).c_name;

@@ -11,6 +11,10 @@ void for_each_step(const Block& block, const std::function<void(const Step&)>& v
     }
 }
 
+bool Program::has_symbol(const std::string& name) const {
+    return std::find(symbols.begin(), symbols.end(), name) != symbols.end();
+}
+
 bool Program::has_typed_run() const {
     const auto is_plain = [](const Value* value) {
         const TensorType& type = value->port_type();

@@ -112,6 +112,7 @@ struct Program {
     bool is_gpu() const { return targets.front().is_gpu(); }
     /// Whether no size depends on the inputs' shapes or elements.
     bool is_static() const { return symbols.empty(); }
+    bool has_symbol(const std::string& name) const;
     /// Whether the program is static and all inputs and outputs are tensors of numbers.
     bool has_typed_run() const;
     /// Whether a dim, or all dims of a shape, are known before the first step.

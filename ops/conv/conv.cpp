@@ -28,10 +28,9 @@ Conv::Conv(const Node& node) : NodeGenerator(node), group_(node.integer("group",
 
 std::vector<TensorType> Conv::infer() const {
     const TensorType& data = in(0);
-    // For bytes, the left operands are unsigned and the right ones signed.
+    // Passes make convolutions of integers; of bytes, the left operands are unsigned and the right ones signed.
     const bool are_bytes = data.element == ElementType::uint8 && in(1).element == ElementType::int8;
-    if (!is_float(data.element) && data.element != ElementType::int16 && !are_bytes)
-        throw CompileError("element type {} is not supported", info(data.element).name);
+    if (data.element != ElementType::int16 && !are_bytes) check_element_type(Takes::floats);
     if (node_.domain.empty()) check_type_of_first(1);
     if (data.rank() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", data.rank());
     const Dim wanted = inputs_per_group() * group_;

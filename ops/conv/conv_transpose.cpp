@@ -70,7 +70,7 @@ std::vector<ConvTranspose::Axis> ConvTranspose::axes() const {
 
 std::vector<TensorType> ConvTranspose::infer() const {
     const TensorType &data = in(0), &weights = in(1);
-    if (!is_float(data.element)) throw CompileError("element type {} is not supported", info(data.element).name);
+    check_element_type(Takes::floats);
     check_type_of_first(1);
     if (data.rank() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", data.rank());
     if (weights.rank() != data.rank())

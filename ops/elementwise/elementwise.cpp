@@ -13,16 +13,6 @@ namespace onnx2halide {
 
 namespace {
 
-bool is_taken(Takes takes, ElementType type) {
-    switch (takes) {
-    case Takes::floats: return is_float(type);
-    case Takes::integers: return is_integer(type);
-    case Takes::numbers: return is_float(type) || is_integer(type);
-    case Takes::booleans: return type == ElementType::boolean;
-    default: return true;
-    }
-}
-
 /// The axes with more than one element, innermost first, counted from the last.
 std::vector<size_t> nontrivial_axes(const TensorType& type) {
     std::vector<size_t> axes;
@@ -50,12 +40,6 @@ size_t common_axes(const TensorType& result, const TensorType& operand) {
 
 }  // namespace
 
-void check_takes(Takes takes, size_t i, ElementType type) {
-    static constexpr std::string_view expected[] = {"a float type", "an integer type", "a number", "bool", ""};
-    if (is_taken(takes, type)) return;
-    throw CompileError("input {} has type {}, expected {}", i, info(type).name, expected[static_cast<size_t>(takes)]);
-}
-
 std::optional<Number> answer(Proof proof) {
     if (proof == Proof::unknown) return std::nullopt;
     return Dim(proof == Proof::yes);
@@ -73,7 +57,7 @@ std::vector<TensorType> Elementwise::infer() const {
     const ElementType first = in(operands()[0]).element;
     for (const size_t i : operands()) {
         const ElementType type = in(i).element;
-        check_takes(takes(i), i, type);
+        check_element_type(takes(i), i);
         if (same_types() && type != first) {
             throw CompileError("input {} has type {}, expected {} as input 0", i, info(type).name, info(first).name);
         }

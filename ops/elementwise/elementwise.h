@@ -11,12 +11,6 @@
 
 namespace onnx2halide {
 
-/// The element types that an operator takes.
-enum class Takes { floats, integers, numbers, booleans, anything };
-
-/// Throws CompileError if `type`, that of input `i`, is not among them.
-void check_takes(Takes takes, size_t i, ElementType type);
-
 /// Yes or no as a known bool; nullopt if unproven.
 std::optional<Number> answer(Proof proof);
 

@@ -66,7 +66,7 @@ public:
     using Elementwise::Elementwise;
 
     std::vector<TensorType> infer() const override {
-        check_takes(Takes::booleans, 0, in(0).element);
+        check_element_type(Takes::booleans);
         if (in(1).element != in(2).element) {
             throw CompileError("input 2 has type {}, expected {} as input 1", info(in(2).element).name,
                                info(in(1).element).name);

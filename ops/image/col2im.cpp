@@ -113,7 +113,7 @@ void Col2Im::check_blocks(const std::vector<Axis>& axes) const {
 }
 
 std::vector<TensorType> Col2Im::infer() const {
-    check_takes(Takes::numbers, 0, in(0).element);
+    check_element_type(Takes::numbers);
     if (in(0).rank() != 3) throw CompileError("input 0 has rank {}, expected 3", in(0).rank());
     const std::vector<Dim> image = this->image();
     if (image.empty()) throw CompileError("image_shape has 0 values, expected 1 or more");

@@ -80,7 +80,7 @@ Resize::Resize(const Node& node)
 std::vector<TensorType> Resize::infer() const {
     const TensorType& data = in(0);
     if (!is_nearest() && !is_float(data.element) && !is_integer(data.element)) {
-        throw CompileError("element type {} is not supported with mode {}", info(data.element).name, mode_);
+        throw CompileError("input 0 has type {}, expected a number with mode {}", info(data.element).name, mode_);
     }
     std::vector<Dim> shape = data.shape;
     for (const Axis& axis : all_axes()) shape[axis.axis] = axis.output;

@@ -32,7 +32,7 @@ public:
 
 protected:
     void check(const std::string& attribute, size_t count) const {
-        check_takes(Takes::numbers, 0, in(0).element);
+        check_element_type(Takes::numbers);
         const bool fits = count == 1 || (in(0).rank() > 0 && in(0).shape.back().is(static_cast<int64_t>(count)));
         if (!fits) {
             throw CompileError("{} has {} values, expected 1 or one for each feature of {}", attribute, count,
@@ -133,7 +133,7 @@ public:
     using NodeGenerator::NodeGenerator;
 
     std::vector<TensorType> infer() const override {
-        check_takes(Takes::numbers, 0, in(0).element);
+        check_element_type(Takes::numbers);
         if (in(0).rank() < 1 || in(0).rank() > 2 || in(0).shape.back().is(0))
             throw CompileError("input is {}, expected rows of features", in(0).text());
         const std::string norm = node_.string("norm", "MAX");
@@ -176,7 +176,7 @@ public:
         if (widths.empty() || widths.size() != node_.inputs.size())
             throw CompileError("inputdimensions has {} values, expected {}", widths.size(), node_.inputs.size());
         for (size_t i = 0; i < widths.size(); ++i) {
-            check_takes(Takes::numbers, i, in(i).element);
+            check_element_type(Takes::numbers, i);
             if (in(i).rank() != 2 || prove_equal(in(i).shape[0], in(0).shape[0]) == Proof::no)
                 throw CompileError("input {} is {}, expected {} rows", i, in(i).text(), in(0).shape.at(0).text());
             if (widths[i] < 0 || widths[i] > Dim::unbounded)

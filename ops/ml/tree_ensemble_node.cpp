@@ -25,7 +25,8 @@ public:
         const TensorType& rows = in(0);
         const std::vector<ElementType> supported = {float16, float32, float64, int32, int64};
         if (std::find(supported.begin(), supported.end(), rows.element) == supported.end())
-            throw CompileError("element type {} is not supported", info(rows.element).name);
+            throw CompileError("input 0 has type {}, expected float16, float32, float64, int32 or int64",
+                               info(rows.element).name);
         if (rows.rank() != 2) throw CompileError("input 0 has rank {}, expected 2", rows.rank());
         StringTable strings;
         const TreeEnsemble ensemble = read_tree_ensemble(node_, strings);

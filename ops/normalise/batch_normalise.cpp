@@ -23,10 +23,6 @@ struct BatchParameters {
     }
 };
 
-void check_element(const TensorType& type) {
-    if (!is_float(type.element)) throw CompileError("element type {} is not supported", info(type.element).name);
-}
-
 /// A parameter in the type of the arithmetic with x.
 std::string parameter(KernelSource& source, const Value* value, const Coordinates& at, ElementType element) {
     return cast_compute(source.read_broadcast(value, at), value->checked_type().element, element);
@@ -38,7 +34,7 @@ public:
     explicit BatchNormalization(const Node& node) : NodeGenerator(node), parameters_(node) {}
 
     std::vector<TensorType> infer() const override {
-        check_element(in(0));
+        check_element_type(Takes::floats);
         return {TensorType(in(0).element, in(0).shape)};
     }
 
@@ -76,7 +72,7 @@ public:
     explicit BatchTraining(const Node& node) : RowNode(node), parameters_(node) {}
 
     std::vector<TensorType> infer() const override {
-        check_element(in(0));
+        check_element_type(Takes::floats);
         const TensorType statistics(in(3).element, in(3).shape);
         return {TensorType(in(0).element, in(0).shape), statistics, statistics, statistics, statistics};
     }

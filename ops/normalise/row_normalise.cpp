@@ -17,7 +17,7 @@ public:
     explicit Standardise(const Node& node) : RowNode(node), epsilon_(node.real("epsilon", 1e-5f)) {}
 
     std::vector<TensorType> infer() const override {
-        if (!is_float(in(0).element)) throw CompileError("element type {} is not supported", info(in(0).element).name);
+        check_element_type(Takes::floats);
         return {TensorType(in(0).element, in(0).shape)};
     }
 
@@ -319,7 +319,7 @@ public:
     }
 
     std::vector<TensorType> infer() const override {
-        if (!is_float(in(0).element)) throw CompileError("element type {} is not supported", info(in(0).element).name);
+        check_element_type(Takes::floats);
         return {TensorType(in(0).element, in(0).shape)};
     }
 

@@ -19,7 +19,7 @@ public:
         : RowNode(node), takes_rest_(node.version < 13), axis_(node.integer("axis", takes_rest_ ? 1 : -1)) {}
 
     std::vector<TensorType> infer() const override {
-        if (!is_float(in(0).element)) throw CompileError("element type {} is not supported", info(in(0).element).name);
+        check_element_type(Takes::floats);
         row_axes();  // checks the axis
         return {TensorType(in(0).element, in(0).shape)};
     }

@@ -149,10 +149,7 @@ Window WindowPool::window() const {
 
 std::vector<TensorType> WindowPool::infer() const {
     const TensorType& data = in(0);
-    const bool takes_integers = node_.op_type == "MaxPool";
-    if (!is_float(data.element) && !(takes_integers && is_integer(data.element))) {
-        throw CompileError("element type {} is not supported", info(data.element).name);
-    }
+    check_element_type(node_.op_type == "MaxPool" ? Takes::numbers : Takes::floats);
     if (data.rank() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", data.rank());
     std::vector<Dim> shape = {data.shape.at(0), data.shape.at(1)};
     for (const WindowAxis& axis : window()) shape.push_back(axis.output);

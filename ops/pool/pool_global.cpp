@@ -23,7 +23,7 @@ bool GlobalPool::is_reduction() const {
 
 std::vector<TensorType> GlobalPool::infer() const {
     const TensorType& data = in(0);
-    if (!is_float(data.element)) throw CompileError("element type {} is not supported", info(data.element).name);
+    check_element_type(Takes::floats);
     if (data.rank() < 3) throw CompileError("input 0 has rank {}, expected 3 or more", data.rank());
     std::vector<Dim> shape(data.rank(), 1);
     shape[0] = data.shape[0];

@@ -22,11 +22,9 @@ public:
     explicit EinsumNode(const Node& node) : Base(node), equation_(node.string("equation")) {}
 
     std::vector<TensorType> infer() const override {
-        const ElementType element = this->in(0).element;
-        if (!is_float(element) && !is_integer(element))
-            throw CompileError("element type {} is not supported", info(element).name);
+        this->check_element_type(Takes::numbers);
         for (size_t i = 1; i < this->node_.inputs.size(); ++i) this->check_type_of_first(i);
-        return {TensorType(element, contraction().shape())};
+        return {TensorType(this->in(0).element, contraction().shape())};
     }
 
     std::vector<Check> checks() const override {

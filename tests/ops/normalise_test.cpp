@@ -49,7 +49,7 @@ TEST_CASE("errors about normalisations") {
         {"axis", "x = input float32[2,3]\ny = Softmax(x) axis=2\noutput y",
          "node 'y' (Softmax): axis is 2, expected one in [-2, 1]"},
         {"type", "x = input int32[2,3]\ny = Softmax(x)\noutput y",
-         "node 'y' (Softmax): element type int32 is not supported"},
+         "node 'y' (Softmax): input 0 has type int32, expected a float type"},
         {"groups",
          "x = input float32[2,5,4]\ns = input float32[5]\ny = GroupNormalization(x, s, s) num_groups=2\noutput y",
          "node 'y' (GroupNormalization): 5 channels are not a multiple of 2 groups"},
