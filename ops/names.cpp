@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -300,9 +301,11 @@ std::string comment_text(std::string text) {
     return text;
 }
 
-Names::Names() {
-    for (const std::string_view word : reserved_words) taken_.emplace(word);
-    for (const std::string_view prefix : reserved_prefixes) reserve_prefix(prefix);
+Names::Names() : prefixes_(std::begin(reserved_prefixes), std::end(reserved_prefixes)) {}
+
+bool Names::is_taken(std::string_view name) const {
+    static const std::unordered_set<std::string_view> reserved(std::begin(reserved_words), std::end(reserved_words));
+    return reserved.contains(name) || given_.contains(std::string(name));
 }
 
 std::string Names::unique(std::string_view text) {
@@ -310,7 +313,8 @@ std::string Names::unique(std::string_view text) {
     const auto starts_so = [&](const std::string& prefix) { return wanted.starts_with(prefix); };
     if (std::any_of(prefixes_.begin(), prefixes_.end(), starts_so)) wanted = "v_" + wanted;
     std::string name = wanted;
-    for (int i = 2; !taken_.insert(name).second; ++i) name = fmt::format("{}_{}", wanted, i);
+    for (int i = 2; is_taken(name); ++i) name = fmt::format("{}_{}", wanted, i);
+    given_.insert(name);
     return name;
 }
 

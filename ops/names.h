@@ -28,19 +28,19 @@ const std::unordered_set<std::string>& halide_intrinsics();
 /// The identifiers of one scope. Each is given out once; a second request for `input_1` yields `input_1_2`.
 class Names {
 public:
-    /// Starts with the keywords of C and C++ and what the emitted files use from their headers.
+    /// The keywords of C and C++ and what the emitted files use from their headers are taken.
     Names();
 
     /// An identifier made from `text` that has not been given out.
     std::string unique(std::string_view text);
     /// Excludes an identifier from what `unique` returns.
-    void reserve(std::string_view name) { taken_.emplace(name); }
+    void reserve(std::string_view name) { given_.emplace(name); }
     /// Prefixes a letter to names that start so.
     void reserve_prefix(std::string_view prefix) { prefixes_.emplace_back(prefix); }
-    bool is_taken(std::string_view name) const { return taken_.contains(std::string(name)); }
+    bool is_taken(std::string_view name) const;
 
 private:
-    std::unordered_set<std::string> taken_;
+    std::unordered_set<std::string> given_;
     std::vector<std::string> prefixes_;
 };
 

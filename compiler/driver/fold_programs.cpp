@@ -32,7 +32,7 @@ ProgramBuild plan_fold(const FoldProgram& fold, size_t number, const std::filesy
     ProgramBuild build;
     PlanOptions options;
     options.name = fmt::format("fold_{}", number);
-    options.symbolic_extents = true;
+    options.for_any_model = true;
     copy_outputs(*fold.graph);
     build.program = make_program(*fold.graph, {Target::parse(pinned_target())}, options);
     build.emit.model_file = "fold program";

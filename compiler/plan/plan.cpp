@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/io/sha256.h"
 #include "compiler/plan/groups.h"
 #include "compiler/plan/live.h"
 #include "compiler/plan/memory.h"
@@ -128,7 +129,7 @@ private:
 
     /// Adds a call of the kernel for a group, whose nodes may differ from those of the step.
     void add_call(Step& step, const Group& group, const std::string& name) {
-        if (options_.symbolic_extents && add_call_for_any_size(step, group, name)) return;
+        if (options_.for_any_model && add_call_for_any_size(step, group, name)) return;
         if (has_open_extents(group)) {
             add_general_call(step, group, name, SymbolicCopy::Extents::compound);
         } else {
@@ -176,19 +177,16 @@ private:
         for (const KernelSource& source : canonical) texts.push_back(source.text());
         const auto [known, is_new] = kernel_of_.try_emplace(texts, program_.kernels.size());
         if (is_new) {
-            const std::string unique = names_.unique(name);
+            const auto naming = options_.for_any_model ? KernelSource::Naming::canonical : KernelSource::Naming::model;
+            const std::string unique =
+                options_.for_any_model ? name_for_any_model(written, texts) : names_.unique(name);
             const auto class_name = [&](const Target& target) {
                 return program_.targets.size() == 1 ? unique : names_.unique(unique + "_" + target.short_name);
             };
             Dim flops;
             for (const Node* node : step.nodes) flops += make_generator(*node)->flops();
             program_.kernels.push_back(
-                {unique,
-                 step.nodes,
-                 {},
-                 write_kernels(written, written_escaping, KernelSource::Naming::model, class_name),
-                 texts,
-                 flops});
+                {unique, step.nodes, {}, write_kernels(written, written_escaping, naming, class_name), texts, flops});
         } else {
             program_.kernels[known->second].served.push_back(step.nodes.back()->name);
         }
@@ -201,6 +199,12 @@ private:
         // Symbols have the same names in both texts.
         for (const std::string& symbol : canonical[0].symbols()) call.arguments.push_back(argument(symbol));
         step.calls.push_back(std::move(call));
+    }
+
+    /// A kernel's name that depends on its operator and its texts only: PackConvWeights_1f2e3d4c5b6a7988
+    std::string name_for_any_model(const Group& group, const std::vector<std::string>& texts) {
+        const std::vector<std::string_view> parts(texts.begin(), texts.end());
+        return names_.unique(fmt::format("{}_{}", group.nodes.back()->op_type, sha256(parts).substr(0, 16)));
     }
 
     /// The source of a kernel for each target. All must have the same arguments.
@@ -340,8 +344,7 @@ void read_differing_scalars(Graph& graph, const std::vector<Target>& targets, co
 }  // namespace
 
 Program make_program(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
-    if (options.grouping == Grouping::fused && !options.symbolic_extents)
-        read_differing_scalars(graph, targets, options);
+    if (options.grouping == Grouping::fused && !options.for_any_model) read_differing_scalars(graph, targets, options);
     return Planner(graph, targets, options).plan();
 }
 

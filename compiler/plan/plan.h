@@ -9,8 +9,9 @@ namespace onnx2halide {
 struct PlanOptions {
     std::string name;  // of the model in C
     Grouping grouping = Grouping::fused;
-    /// Whether kernels take every extent as an argument, so that one serves all sizes (for the fold program).
-    bool symbolic_extents = false;
+    /// Whether kernels take every extent as an argument, and have no names of the model: one serves all sizes, and
+    /// programs of other models find it in the cache (for the fold program).
+    bool for_any_model = false;
     /// Whether pointwise kernels may overwrite an input. Schedules that compute an element twice, as ShiftInwards does,
     /// must not be used with that: those of autoschedulers do, and those that a person wrote may.
     bool in_place = true;

@@ -1,0 +1,154 @@
+// Makes objects that most compilations need, in the cache: the runtime for this machine's kind of processor, with and
+// without a GPU, and the kernels that fold the constants of usual networks. The build of the compiler runs this with a
+// cache of its own, in which every compilation looks, too.
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+#include <fmt/format.h>
+#include <Halide.h>
+
+#include "compiler/build/runtime_objects.h"
+#include "compiler/driver/fold_programs.h"
+#include "compiler/driver/options.h"
+#include "compiler/driver/transform.h"
+#include "compiler/infer/infer.h"
+#include "compiler/io/files.h"
+
+using namespace onnx2halide;
+
+namespace {
+
+/// Layers that are not connected, each with an input of its own and with constant weights.
+class Layers {
+public:
+    struct Conv {
+        int64_t inputs, outputs, width, size, stride = 1, group = 1;  // of a square image and a square kernel
+    };
+
+    /// A convolution with a bias, and one without that is normalised.
+    void add(const Conv& conv) {
+        Value* image = input({1, conv.inputs, conv.width, conv.width});
+        const std::vector<int64_t> shape = {conv.outputs, conv.inputs / conv.group, conv.size, conv.size};
+        const std::map<std::string, Attribute> attributes = {
+            {"strides", std::vector(2, conv.stride)}, {"pads", std::vector(4, conv.size / 2)}, {"group", conv.group}};
+        const auto parameter = [&] { return weights({conv.outputs}); };
+        add_output(add("Conv", {image, weights(shape), parameter()}, attributes));
+        Value* sum = add("Conv", {image, weights(shape)}, attributes);
+        add_output(add("BatchNormalization", {sum, parameter(), parameter(), parameter(), parameter()}, {}));
+    }
+
+    /// A vector's product as classifiers end with, and one of many rows as in transformers.
+    void add_products(int64_t inputs, int64_t outputs) {
+        for (const int64_t is_transposed : {0, 1}) {
+            Value* matrix = is_transposed ? weights({outputs, inputs}) : weights({inputs, outputs});
+            add_output(add("Gemm", {input({1, inputs}), matrix, weights({outputs})}, {{"transB", is_transposed}}));
+        }
+        add_output(add("MatMul", {input({1, 128, inputs}), weights({inputs, outputs})}, {}));
+    }
+
+    /// With types.
+    Graph& finish() {
+        for (const Value* output : graph_.outputs) graph_.output_names.push_back(output->name);
+        infer_types(graph_);
+        return graph_;
+    }
+
+private:
+    Value* input(const std::vector<Dim>& shape) {
+        Value* value = graph_.new_value("image");
+        value->type = TensorType(ElementType::float32, shape);
+        graph_.inputs.push_back(value);
+        return value;
+    }
+
+    /// No two elements are equal, so that passes do not simplify them.
+    Value* weights(const std::vector<int64_t>& shape) {
+        const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies());
+        std::vector<float> elements(count);
+        std::iota(elements.begin(), elements.end(), 1.0f);
+        Value* value = graph_.new_value("weights");
+        value->constant = make_constant(ElementType::float32, shape, elements);
+        value->type = value->constant->type();
+        return value;
+    }
+
+    /// Each passes an activation.
+    void add_output(Value* value) { graph_.outputs.push_back(add("Relu", {value}, {})); }
+
+    Value* add(const std::string& op_type, std::vector<Value*> inputs, std::map<std::string, Attribute> attributes) {
+        Value* output = graph_.new_value(op_type);
+        Node node;
+        node.name = output->name;
+        node.op_type = op_type;
+        node.version = 13;
+        node.attributes = std::move(attributes);
+        node.inputs = std::move(inputs);
+        node.outputs = {output};
+        graph_.add(std::move(node));
+        return output;
+    }
+
+    Graph graph_;
+};
+
+/// Layers of usual networks for images, of the widths and numbers of channels between which the best form of weights
+/// changes, and products.
+void add_usual(Layers& layers) {
+    constexpr int64_t picture = 224;
+    for (const int64_t stride : {1, 2}) {
+        for (const int64_t size : {3, 5, 7}) layers.add(Layers::Conv{3, 96, picture, size, stride});
+        for (const auto [width, channels] :
+             {std::pair{112, 72}, {80, 96}, {56, 128}, {40, 192}, {28, 256}, {20, 320}, {14, 512}, {7, 512}}) {
+            for (const int64_t size : {1, 3}) {
+                layers.add(Layers::Conv{channels, channels, width, size, stride});
+                layers.add(Layers::Conv{channels / 4, channels, width, size, stride});
+            }
+            for (const int64_t size : {3, 5}) {
+                layers.add(Layers::Conv{channels, channels, width, size, stride, channels});
+                layers.add(Layers::Conv{channels / 8, channels / 4, width, size, stride});
+            }
+        }
+    }
+    layers.add_products(512, 1000);
+    layers.add_products(768, 2);
+}
+
+/// Builds the kernels that fold the constants of some layers for this machine.
+void prepare_folding(int parallel) {
+    Layers layers;
+    add_usual(layers);
+    Graph& graph = layers.finish();
+    const std::vector<Target> targets = parse_targets("host");
+    transform(graph, targets, {});
+    std::vector<FoldJob> jobs;
+    jobs.push_back({cut_fold_program(graph)});
+    run_fold_programs(jobs, parallel, nullptr);
+    if (jobs[0].fault) throw std::runtime_error("constants: " + jobs[0].fault->text);
+}
+
+void prepare_runtime(int parallel) {
+    const Halide::Target host = Halide::get_host_target();
+    const std::string processor = Halide::Target(host.os, host.arch, host.bits).to_string();
+    for (const char* gpu : {"", "-opencl", "-cuda"}) {
+        const TemporaryFolder objects;
+        build_runtime({CompileOptions().cc, processor + gpu, objects.path(), parallel});
+    }
+}
+
+}  // namespace
+
+int main() {
+    try {
+        const int parallel = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+        prepare_runtime(parallel);
+        prepare_folding(parallel);
+    } catch (const std::exception& error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        return 1;
+    }
+}
