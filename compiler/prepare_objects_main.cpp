@@ -3,6 +3,7 @@
 // cache of its own, in which every compilation looks, too.
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <numeric>
@@ -125,10 +126,9 @@ void prepare_folding(int parallel) {
     Graph& graph = layers.finish();
     const std::vector<Target> targets = parse_targets("host");
     transform(graph, targets, {});
-    std::vector<FoldJob> jobs;
-    jobs.push_back({cut_fold_program(graph)});
-    run_fold_programs(jobs, parallel, nullptr);
-    if (jobs[0].fault) throw std::runtime_error("constants: " + jobs[0].fault->text);
+    FoldJob job{cut_fold_program(graph)};
+    run_fold_programs(std::array{&job}, parallel, nullptr);
+    if (job.fault) throw std::runtime_error("constants: " + job.fault->text);
 }
 
 void prepare_runtime(int parallel) {

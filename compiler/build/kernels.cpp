@@ -111,11 +111,11 @@ std::string output_suffix(const std::string& kind) {
 
 class KernelBuilder {
 public:
-    KernelBuilder(std::vector<KernelJob>& jobs, int parallel, const Progress& progress)
+    KernelBuilder(std::span<KernelJob* const> jobs, int parallel, const Progress& progress)
         : jobs_(jobs), parallel_(parallel), progress_(progress) {}
 
     void build() {
-        for (KernelJob& job : jobs_) find_missing(job);
+        for (KernelJob* job : jobs_) find_missing(*job);
         report();
         const std::vector<Slice> slices = cut_slices();
         if (!slices.empty()) return_freed_memory();  // for the processes that build them
@@ -276,7 +276,7 @@ private:
         if (progress_ && total_ > 0) progress_("building kernels", done_, total_);
     }
 
-    std::vector<KernelJob>& jobs_;
+    std::span<KernelJob* const> jobs_;
     int parallel_;
     const Progress& progress_;
     ObjectCache cache_;
@@ -293,10 +293,10 @@ const std::vector<std::string>& autoschedulers() {
     return names;
 }
 
-void build_kernels(std::vector<KernelJob>& jobs, int parallel, const Progress& progress) {
+void build_kernels(std::span<KernelJob* const> jobs, int parallel, const Progress& progress) {
     KernelBuilder(jobs, parallel, progress).build();
     // Sorted by the classes' names, because processes end in any order.
-    for (KernelJob& job : jobs) std::sort(job.warnings.begin(), job.warnings.end());
+    for (KernelJob* job : jobs) std::sort(job->warnings.begin(), job->warnings.end());
 }
 
 }  // namespace onnx2halide

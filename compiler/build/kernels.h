@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,6 @@ struct KernelJob {
 
 /// Builds the kernels of all jobs together, in up to `parallel` processes, or takes them from the object cache. A
 /// kernel that cannot be built fails the jobs that have it, and no others.
-void build_kernels(std::vector<KernelJob>& jobs, int parallel, const Progress& progress);
+void build_kernels(std::span<KernelJob* const> jobs, int parallel, const Progress& progress);
 
 }  // namespace onnx2halide

@@ -34,6 +34,8 @@ namespace {
 struct ModelJob {
     CompileResult result;
     Model model = {};
+    FoldJob fold = {};
+    ProgramBuild build = {};
     Stopwatch watch = {};
 
     bool is_valid() const { return !result.fault; }
@@ -119,16 +121,16 @@ void refuse_to_lose(const std::string& name, const CompileOptions& options) {
 
 /// Cuts out, builds and runs what depends only on constants, for all models together.
 void fold_constants(std::vector<ModelJob>& jobs, const CompileOptions& options) {
-    std::vector<FoldJob> folds;
-    std::vector<ModelJob*> owners;
+    std::vector<FoldJob*> folds;
     for_each_valid<CompileError>(jobs, 1, [&](ModelJob& job) {
-        folds.push_back({cut_fold_program(*job.model.graph)});
-        owners.push_back(&job);
+        job.fold.program = cut_fold_program(*job.model.graph);
+        folds.push_back(&job.fold);
     });
     run_fold_programs(folds, options.parallel, options.progress);
-    for (size_t i = 0; i < folds.size(); ++i) {
-        if (const auto& fault = folds[i].fault) owners[i]->fail(Fault{"constants: " + fault->text, fault->is_ours});
-    }
+    for_each_valid<CompileError>(jobs, 1, [](ModelJob& job) {
+        if (const auto& fault = job.fold.fault) job.fail(Fault{"constants: " + fault->text, fault->is_ours});
+        job.fold = {};
+    });
 }
 
 /// The schedules of a file, all of which must be for kernels of the program.
@@ -176,21 +178,19 @@ ProgramBuild plan_build(const ModelJob& job, const std::vector<Target>& targets,
 
 /// Plans, emits and builds the programs of all models together.
 void build(std::vector<ModelJob>& jobs, const std::vector<Target>& targets, const CompileOptions& options) {
-    std::vector<ProgramBuild> builds;
-    std::vector<ModelJob*> owners;
+    std::vector<ProgramBuild*> builds;
     for_each_valid<CompileError>(jobs, 1, [&](ModelJob& job) {
-        builds.push_back(plan_build(job, targets, options));
-        owners.push_back(&job);
+        job.build = plan_build(job, targets, options);
+        builds.push_back(&job.build);
     });
     build_programs(builds, options.parallel, options.progress);
-    for (size_t i = 0; i < builds.size(); ++i) {
-        ModelJob& job = *owners[i];
-        if (builds[i].fault) job.fail(*builds[i].fault);
-        job.result.kernels = builds[i].program.kernels.size();
-        job.result.seconds = builds[i].seconds;
-        job.result.arena_bytes = builds[i].arena_bytes();
-        for (const std::string& warning : builds[i].warnings) job.warn(warning);
-    }
+    for_each_valid<CompileError>(jobs, 1, [](ModelJob& job) {
+        if (job.build.fault) job.fail(*job.build.fault);
+        job.result.kernels = job.build.program.kernels.size();
+        job.result.seconds = job.build.seconds;
+        job.result.arena_bytes = job.build.arena_bytes();
+        for (const std::string& warning : job.build.warnings) job.warn(warning);
+    });
 }
 
 /// Throws UsageError if options exclude each other or do not fit so many models.

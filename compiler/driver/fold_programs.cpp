@@ -2,12 +2,12 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <memory>
 
 #include <fmt/format.h>
 
 #include "compiler/build/process.h"
-#include "compiler/driver/program_build.h"
 #include "compiler/io/files.h"
 #include "compiler/passes/passes.h"
 #include "compiler/plan/plan.h"
@@ -129,37 +129,36 @@ std::vector<Constant> run_fold(const FoldProgram& fold, const std::filesystem::p
 
 }  // namespace
 
-void run_fold_programs(std::vector<FoldJob>& jobs, int parallel, const Progress& progress) {
+void run_fold_programs(std::span<FoldJob* const> jobs, int parallel, const Progress& progress) {
     const TemporaryFolder folder;
-    std::vector<ProgramBuild> builds;
-    std::vector<FoldJob*> owners;
-    for (FoldJob& job : jobs) {
-        if (!job.program.graph) continue;
-        builds.push_back(plan_fold(job.program, builds.size(), folder.path()));
-        owners.push_back(&job);
+    std::vector<ProgramBuild*> builds;
+    for (FoldJob* job : jobs) {
+        if (!job->program.graph) continue;
+        job->build = plan_fold(job->program, builds.size(), folder.path());
+        builds.push_back(&job->build);
     }
     build_programs(builds, parallel, progress);
-    for (size_t i = 0; i < builds.size(); ++i) {
-        owners[i]->fault = builds[i].fault;
-        if (owners[i]->fault) continue;
-        const std::string& name = builds[i].program.name;
+    for (FoldJob* job : jobs) {
+        if (!job->program.graph) continue;
+        job->fault = job->build.fault;
+        if (job->fault) continue;
+        const std::string& name = job->build.program.name;
         try {
-            set_results(owners[i]->program, run_fold(owners[i]->program, folder.path() / (name + ".so"), name));
+            set_results(job->program, run_fold(job->program, folder.path() / (name + ".so"), name));
         } catch (const std::exception& error) {
-            owners[i]->fault = fault_of(error);
+            job->fault = fault_of(error);
         }
     }
 }
 
 bool fold_node(Node& node, int parallel) {
     try {
-        std::vector<FoldJob> jobs(1);
-        Graph* graph = (jobs[0].program = copy_fold_program(node)).graph.get();
-        if (!graph) return false;
-        expand_composites(*graph);
-        allow_empty(*graph);
-        run_fold_programs(jobs, parallel, nullptr);
-        return !jobs[0].fault;
+        FoldJob job{copy_fold_program(node)};
+        if (!job.program.graph) return false;
+        expand_composites(*job.program.graph);
+        allow_empty(*job.program.graph);
+        run_fold_programs(std::array{&job}, parallel, nullptr);
+        return !job.fault;
     } catch (const std::runtime_error&) {
         return false;
     }

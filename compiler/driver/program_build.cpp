@@ -54,8 +54,11 @@ public:
         write_file(folder() / (build_.program.name + ".weights"), weights);
     }
 
-    KernelJob kernel_job() const {
-        KernelJob job;
+    bool has_kernels() const { return !build_.sources_only; }
+
+    /// What build_kernels is to build, and where it notes its results.
+    KernelJob& kernels() {
+        KernelJob& job = kernels_;
         job.file = split_generators(build_.program.name + "_generators.cpp", generators_);
         const std::vector<const KernelSource*> classes = build_.program.classes();
         for (size_t i = 0; i < classes.size(); ++i) job.file.classes.at(i).target = classes[i]->target().text;
@@ -67,14 +70,13 @@ public:
         return job;
     }
 
-    /// Notes the results of build_kernels.
-    void take(KernelJob job) {
+    /// Notes what build_kernels has found out.
+    void take_kernels() {
         // A kernel's own schedule always fits, as it is emitted.
         const bool is_own = build_.emit.schedules.empty() && build_.autoscheduler.empty() && !build_.has_tuning;
-        if (!job.error.empty()) build_.fault = Fault{job.error, job.is_refused && is_own};
-        build_.scratch_bytes = job.scratch_bytes;
-        build_.warnings = job.warnings;
-        kernels_ = std::move(job);
+        if (!kernels_.error.empty()) build_.fault = Fault{kernels_.error, kernels_.is_refused && is_own};
+        build_.scratch_bytes = kernels_.scratch_bytes;
+        build_.warnings = kernels_.warnings;
     }
 
     /// Makes what remains, the runtime in up to `parallel` processes, and removes the temporary folder.
@@ -127,7 +129,7 @@ private:
     ProgramBuild& build_;
     std::unique_ptr<TemporaryFolder> folder_;
     std::string generators_;
-    KernelJob kernels_;  // as they were built
+    KernelJob kernels_;
 };
 
 }  // namespace
@@ -162,18 +164,18 @@ std::string pkg_config_file(const std::string& name, const std::string& model_fi
                                          {"CPP", needs_re2 ? "-lstdc++ " : ""}});
 }
 
-void build_programs(std::vector<ProgramBuild>& builds, int parallel, const Progress& progress) {
-    std::vector<Staging> stagings(builds.begin(), builds.end());
+void build_programs(std::span<ProgramBuild* const> builds, int parallel, const Progress& progress) {
+    std::vector<Staging> stagings;
+    for (ProgramBuild* build : builds) stagings.emplace_back(*build);
     for_each_valid<std::exception>(stagings, parallel, [](Staging& staging) { staging.emit_sources(); });
-    std::vector<KernelJob> jobs;
-    std::vector<Staging*> owners;
-    for (size_t i = 0; i < builds.size(); ++i) {
-        if (!stagings[i].is_valid() || builds[i].sources_only) continue;
-        jobs.push_back(stagings[i].kernel_job());
-        owners.push_back(&stagings[i]);
-    }
-    build_kernels(jobs, parallel, progress);
-    for (size_t i = 0; i < jobs.size(); ++i) owners[i]->take(std::move(jobs[i]));
+    std::vector<KernelJob*> kernels;
+    for_each_valid<std::exception>(stagings, 1, [&](Staging& staging) {
+        if (staging.has_kernels()) kernels.push_back(&staging.kernels());
+    });
+    build_kernels(kernels, parallel, progress);
+    for_each_valid<std::exception>(stagings, 1, [](Staging& staging) {
+        if (staging.has_kernels()) staging.take_kernels();
+    });
     std::atomic<size_t> done = 0;
     for_each_valid<std::exception>(stagings, parallel, [&](Staging& staging) {
         staging.finish(parallel);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,6 @@ std::string pkg_config_file(const std::string& name, const std::string& model_fi
 
 /// Emits and builds programs together, so that their kernels are built side by side. One that fails gets a fault and
 /// does not stop the others.
-void build_programs(std::vector<ProgramBuild>& builds, int parallel, const Progress& progress);
+void build_programs(std::span<ProgramBuild* const> builds, int parallel, const Progress& progress);
 
 }  // namespace onnx2halide

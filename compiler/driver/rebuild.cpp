@@ -1,6 +1,7 @@
 #include "compiler/driver/rebuild.h"
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -123,14 +124,13 @@ private:
     }
 
     KernelJob build_kernels_of(GeneratorFile file) const {
-        std::vector<KernelJob> jobs(1);
-        KernelJob& job = jobs[0];
+        KernelJob job;
         job.file = std::move(file);
         job.autoscheduler = manifest_.at("autoscheduler");
         job.folder = objects_.path();
         job.kinds = kernel_outputs(kinds());
         job.further = staged("_").string();
-        build_kernels(jobs, options_.parallel, options_.progress);
+        build_kernels(std::array{&job}, options_.parallel, options_.progress);
         if (!job.error.empty()) throw CompileError("{}: {}", job.file.name, job.error);
         return job;
     }
