@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include <fmt/format.h>
 #include <Halide.h>
 
 #include "compiler/build/runtime_objects.h"

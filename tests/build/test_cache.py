@@ -1,5 +1,6 @@
 """Runs of the compiler that share a cache, are killed, or are repeated."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -8,6 +9,7 @@ import subprocess
 import time
 
 import make_models
+import numpy as np
 import pytest
 from paths import COMPILER
 
@@ -113,3 +115,16 @@ def test_cached_host_programs_start_no_compiler(model, tmp_path):
 
     assert len([source for source in compiled() if source.endswith("layer.c")]) == 1
     assert compiled() == []
+
+
+def test_usual_constants_are_folded_without_building_kernels(tmp_path):
+    """The compiler's own build has made those kernels; what remains are the model's and two host programs."""
+    nodes = [make_models.node("Conv", "picture W B", "sum", pads=[1, 1, 1, 1]), make_models.node("Relu", "sum", "y")]
+    weights = {"W": np.arange(128 * 128 * 9, dtype=np.float32).reshape(128, 128, 3, 3), "B": np.arange(128, dtype=np.float32)}
+    shape = [1, 128, 56, 56]
+    model = make_models.model(nodes, [("picture", make_models.FLOAT, shape)], [("y", make_models.FLOAT, shape)], weights)
+    (tmp_path / "layer.onnx").write_bytes(model.SerializeToString())
+    command = [COMPILER, tmp_path / "layer.onnx", "-o", tmp_path / "out"]
+    subprocess.run(command, check=True, env=os.environ | {"ONNX2HALIDE_CACHE": str(tmp_path / "cache")})
+    kernels = json.loads((tmp_path / "out" / "layer.json").read_text())["kernels"]
+    assert len(entries(tmp_path / "cache")) == len(kernels) + 2
