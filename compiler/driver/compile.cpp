@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include "compiler/build/c_compiler.h"
+#include "compiler/driver/build_jobs.h"
 #include "compiler/driver/fold_programs.h"
 #include "compiler/driver/for_each_valid.h"
 #include "compiler/driver/load_typed.h"

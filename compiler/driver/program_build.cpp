@@ -7,8 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "compiler/build/archive.h"
-#include "compiler/build/kernels.h"
+#include "compiler/driver/build_jobs.h"
 #include "compiler/driver/for_each_valid.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_manifest.h"
@@ -52,22 +51,18 @@ public:
         write("_generators.cpp", generators_);
         if (build_.emit.weights_in_file) weights.push_back(build_.emit.weights_id);
         write_file(folder() / (build_.program.name + ".weights"), weights);
+        manifest_ = make_manifest(build_);
     }
 
     bool has_kernels() const { return !build_.sources_only; }
 
     /// What build_kernels is to build, and where it notes its results.
     KernelJob& kernels() {
-        KernelJob& job = kernels_;
-        job.file = split_generators(build_.program.name + "_generators.cpp", generators_);
-        const std::vector<const KernelSource*> classes = build_.program.classes();
-        for (size_t i = 0; i < classes.size(); ++i) job.file.classes.at(i).target = classes[i]->target().text;
-        job.autoscheduler = build_.autoscheduler;
-        job.programs = build_.trials;
-        job.folder = objects();
-        job.kinds = kernel_outputs(build_.kinds);
-        job.further = (folder() / (build_.program.name + "_")).string();
-        return job;
+        const std::string& name = build_.program.name;
+        kernels_ = kernel_job(manifest_, split_generators(name + "_generators.cpp", generators_), folder() / "objects",
+                              (folder() / (name + "_")).string());
+        kernels_.programs = build_.trials;
+        return kernels_;
     }
 
     /// Notes what build_kernels has found out.
@@ -75,7 +70,7 @@ public:
         // A kernel's own schedule always fits, as it is emitted.
         const bool is_own = build_.emit.schedules.empty() && build_.autoscheduler.empty() && !build_.has_tuning;
         if (!kernels_.error.empty()) build_.fault = Fault{kernels_.error, kernels_.is_refused && is_own};
-        build_.scratch_bytes = kernels_.scratch_bytes;
+        build_.scratch_bytes = manifest_["scratch_bytes"] = kernels_.scratch_bytes;
         build_.warnings = kernels_.warnings;
     }
 
@@ -89,9 +84,8 @@ public:
             write(".pc", pkg_config_file(build_.program.name, build_.emit.model_file, build_.needs_re2));
             archive(parallel);
         }
-        Manifest manifest = make_manifest(build_);
-        manifest["sources"] = source_hashes(folder(), build_.program.name);
-        publish(folder(), manifest, {}, build_.folder);
+        manifest_["sources"] = source_hashes(folder(), build_.program.name);
+        publish(folder(), manifest_, {}, build_.folder);
         folder_.reset();
         build_.seconds = build_.watch.seconds();
     }
@@ -102,33 +96,19 @@ private:
     }
 
     const fs::path& folder() const { return folder_->path(); }
-    fs::path objects() const { return folder() / "objects"; }
 
     void archive(int parallel) const {
-        const Program& program = build_.program;
-        ArchiveJob job;
-        job.name = program.name;
-        job.folder = folder();
-        job.objects = objects();
-        for (const KernelSource* source : program.classes()) job.kernels.push_back(source->class_name());
-        job.target = program.targets.front().text;
-        job.cc = build_.cc;
-        job.needs_re2 = build_.needs_re2;
+        ArchiveJob job = archive_job(manifest_, kernels_, folder(), folder() / (build_.program.name + ".weights"));
         job.runs_once = build_.runs_once;
         job.parallel = parallel;
         job.trials = build_.trials;
-        job.shared_library = has_kind(build_.kinds, "shared_library");
-        if (program.weight_bytes > 0 && !build_.emit.weights_in_file) {
-            job.weights_source = objects() / "weights.S";
-            write_file(job.weights_source,
-                       emit_weights_object(program.name, folder() / (program.name + ".weights"), program.weight_bytes));
-        }
         build_archive(job);
     }
 
     ProgramBuild& build_;
     std::unique_ptr<TemporaryFolder> folder_;
     std::string generators_;
+    Manifest manifest_;
     KernelJob kernels_;
 };
 
@@ -141,15 +121,6 @@ void check_kinds(const std::vector<std::string>& kinds, const std::string& autos
             "--emit: schedule is what an autoscheduler finds, and none runs; the schedules are in NAME_generators.cpp");
     if (autoscheduler == "li2018")
         throw UsageError("--emit: schedule is C++, and li2018 writes none that compiles; the others do");
-}
-
-std::vector<std::string> kernel_outputs(std::vector<std::string> kinds) {
-    std::erase(kinds, "shared_library");
-    return kinds;
-}
-
-bool has_kind(const std::vector<std::string>& kinds, std::string_view kind) {
-    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
 }
 
 std::optional<int64_t> ProgramBuild::arena_bytes() const {

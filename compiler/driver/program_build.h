@@ -42,10 +42,6 @@ struct ProgramBuild {
 /// Throws UsageError if --emit asks for an autoscheduler's schedules and none runs, or one that writes none.
 void check_kinds(const std::vector<std::string>& kinds, const std::string& autoscheduler);
 
-/// The kinds of --emit that are made for each kernel.
-std::vector<std::string> kernel_outputs(std::vector<std::string> kinds);
-bool has_kind(const std::vector<std::string>& kinds, std::string_view kind);
-
 /// NAME.pc, which tells pkg-config how to link the library. RE2, which it may contain, needs C++'s library.
 std::string pkg_config_file(const std::string& name, const std::string& model_file, bool needs_re2);
 

@@ -57,7 +57,7 @@ Manifest make_manifest(const ProgramBuild& build) {
     json["emit"] = build.kinds;
     json["needs_re2"] = build.needs_re2;
     json["arena_bytes"] = program.arena_bytes;
-    json["scratch_bytes"] = build.scratch_bytes ? Manifest(*build.scratch_bytes) : Manifest();
+    json["scratch_bytes"] = nullptr;
     json["weights"] = {
         {"bytes", program.weight_bytes}, {"id", build.emit.weights_id}, {"in_file", build.emit.weights_in_file}};
     json["kernels"] = Manifest::array();

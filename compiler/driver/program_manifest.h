@@ -5,7 +5,7 @@
 
 namespace onnx2halide {
 
-/// The manifest of a built program, without hashes and without the list of files.
+/// The manifest of a program that is to be built, without hashes, scratch memory and the list of files.
 Manifest make_manifest(const ProgramBuild& build);
 
 }  // namespace onnx2halide

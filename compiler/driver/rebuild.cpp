@@ -6,9 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "compiler/build/archive.h"
-#include "compiler/build/kernels.h"
 #include "compiler/build/stopwatch.h"
+#include "compiler/driver/build_jobs.h"
 #include "compiler/driver/manifest.h"
 #include "compiler/driver/program_build.h"
 #include "compiler/driver/schedule_file.h"
@@ -63,23 +62,12 @@ std::string with_macro(const std::string& header, const std::string& macro, int6
     return text;
 }
 
-/// Reads NAME_generators.cpp. Throws CompileError if a class is missing whose kernel the host program calls.
+/// Reads NAME_generators.cpp.
 GeneratorFile read_generators(const fs::path& folder, const Manifest& manifest) {
     const std::string name = manifest.at("name").get<std::string>() + "_generators.cpp";
+    const std::string text = read_text(folder / name);
     try {
-        GeneratorFile file = split_generators(name, read_text(folder / name));
-        for (const Manifest& kernel : manifest.at("kernels")) {
-            const auto has_name = [&](const GeneratorClass& generator) { return generator.name == kernel.at("name"); };
-            const auto found = std::find_if(file.classes.begin(), file.classes.end(), has_name);
-            if (found == file.classes.end())
-                throw CompileError("class {} is missing", kernel.at("name").get<std::string>());
-            found->target = kernel.at("target");
-        }
-        // Classes that a person has added must run on every machine that the library is for.
-        for (GeneratorClass& generator : file.classes) {
-            if (generator.target.empty()) generator.target = parse_targets(manifest.at("target")).back().text;
-        }
-        return file;
+        return split_generators(name, text);
     } catch (const CompileError& error) {
         throw CompileError("{}: {}", name, error.what());
     }
@@ -124,12 +112,7 @@ private:
     }
 
     KernelJob build_kernels_of(GeneratorFile file) const {
-        KernelJob job;
-        job.file = std::move(file);
-        job.autoscheduler = manifest_.at("autoscheduler");
-        job.folder = objects_.path();
-        job.kinds = kernel_outputs(kinds());
-        job.further = staged("_").string();
+        KernelJob job = kernel_job(manifest_, std::move(file), objects_.path(), staged("_").string());
         build_kernels(std::array{&job}, options_.parallel, options_.progress);
         if (!job.error.empty()) throw CompileError("{}: {}", job.file.name, job.error);
         return job;
@@ -157,24 +140,11 @@ private:
     }
 
     void archive(const KernelJob& kernels) const {
-        ArchiveJob job;
-        job.name = name_;
-        job.folder = staging_.path();
-        job.objects = objects_.path();
-        for (const GeneratorClass& generator : kernels.file.classes) job.kernels.push_back(generator.name);
-        job.target = parse_targets(manifest_.at("target")).front().text;
-        job.cc = manifest_.at("cc");
-        job.parallel = options_.parallel;
-        job.needs_re2 = manifest_.at("needs_re2");
-        job.shared_library = has_kind(kinds(), "shared_library");
-        const Manifest& weights = manifest_.at("weights");
         std::error_code missing;
         [[maybe_unused]] const auto bytes = fs::file_size(published(".weights"), missing);
         if (missing) throw FileError(published(".weights"), "cannot be read", missing.message());
-        if (weights.at("bytes") > 0 && !weights.at("in_file")) {
-            job.weights_source = objects_.path() / "weights.S";
-            write_file(job.weights_source, emit_weights_object(name_, published(".weights"), weights.at("bytes")));
-        }
+        ArchiveJob job = archive_job(manifest_, kernels, staging_.path(), published(".weights"));
+        job.parallel = options_.parallel;
         try {
             build_archive(job);
         } catch (const std::runtime_error& error) {
