@@ -45,7 +45,7 @@ public:
         folder_ = std::make_unique<TemporaryFolder>(build_.folder);
         build_.needs_re2 = needs_re2(build_.program);
         std::vector<std::string_view> weights = emit_weights(build_.program);
-        build_.emit.weights_id = weights_id(weights);
+        if (build_.emit.weights_in_file) build_.emit.weights_id = weights_id(weights);
         generators_ = emit_generators(build_.program, build_.emit);
         write(".c", emit_host_program(build_.program, build_.emit));
         write("_generators.cpp", generators_);

@@ -19,7 +19,7 @@ struct EmitOptions {
     KernelSource::Schedule schedule = KernelSource::Schedule::tuned;  // of kernels that `schedules` does not name
     std::map<std::string, std::string> schedules = {};  // lines of schedule() by kernel; see read_schedules
     bool weights_in_file = false;                       // --weights file
-    std::string weights_id;                             // weights_id() of the program's weights
+    std::string weights_id;                             // of a file of weights, see weights_id()
 };
 
 /// NAME_generators.cpp: one class per kernel and target.
