@@ -90,7 +90,6 @@ private:
         // The program handles strings as kernels do, as numbers.
         if (copy->type->element == ElementType::string) copy->type->element = ElementType::int64;
         copy->known = value->known;
-        copy->is_passed_to_kernels = value->is_passed_to_kernels;
         copy->bindings = value->bindings;
         copy->duplicate_index = value->duplicate_index;
         if (value->known) {

@@ -146,12 +146,7 @@ private:
         return add_node(graph_, {type, version, std::move(inputs)}, name_ + "_" + role, nodes_.back());
     }
 
-    /// Kernels read it, so that one serves all models.
-    Value* epsilon(const Node& norm) {
-        Value* epsilon = number(norm.real("epsilon", 1e-5f), "epsilon");
-        epsilon->is_passed_to_kernels = true;
-        return epsilon;
-    }
+    Value* epsilon(const Node& norm) { return number(norm.real("epsilon", 1e-5f), "epsilon"); }
     Value* one() { return number(1, "one"); }
 
     /// A constant in the element type of x.

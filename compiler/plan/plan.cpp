@@ -341,10 +341,24 @@ void read_differing_scalars(Graph& graph, const std::vector<Target>& targets, co
     for (Value* number : numbers) number->is_passed_to_kernels = differing.contains(number);
 }
 
+/// Kernels for any model read numbers instead of containing them.
+void read_numbers(const Graph& graph) {
+    for (const auto& node : graph.nodes()) {
+        for (Value* input : node->inputs) {
+            if (input && input->is_constant() && is_literal(input) && is_float(input->checked_type().element))
+                input->is_passed_to_kernels = true;
+        }
+    }
+}
+
 }  // namespace
 
 Program make_program(Graph& graph, const std::vector<Target>& targets, const PlanOptions& options) {
-    if (options.grouping == Grouping::fused && !options.for_any_model) read_differing_scalars(graph, targets, options);
+    if (options.for_any_model) {
+        for_each_graph(graph, read_numbers);
+    } else if (options.grouping == Grouping::fused) {
+        read_differing_scalars(graph, targets, options);
+    }
     return Planner(graph, targets, options).plan();
 }
 

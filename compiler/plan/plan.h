@@ -9,7 +9,7 @@ namespace onnx2halide {
 struct PlanOptions {
     std::string name;  // of the model in C
     Grouping grouping = Grouping::fused;
-    /// Whether kernels take every extent as an argument, and have no names of the model: one serves all sizes, and
+    /// Whether kernels take extents and numbers as arguments, and have no names of the model: one serves all sizes, and
     /// programs of other models find it in the cache (for the fold program).
     bool for_any_model = false;
     /// Whether pointwise kernels may overwrite an input. Schedules that compute an element twice, as ShiftInwards does,

@@ -23,24 +23,30 @@ std::set<std::string> classes_for_any_model(std::string_view text) {
 
 }  // namespace
 
-TEST_CASE("kernels for any model do not depend on names and sizes") {
+TEST_CASE("kernels for any model do not depend on names, sizes and factors") {
     const std::set<std::string> classes = classes_for_any_model(R"(
         x = input float32[5,7]
         s = input float32[7]
         y = Mul(x, s)
-        z = Transpose(y) perm=1,0
+        f = constant float32[] 3
+        t = Mul(y, f)
+        z = Transpose(t) perm=1,0
         output z)");
     CHECK(classes == classes_for_any_model(R"(
         image = input float32[11,13]
         factors = input float32[13]
         scaled = Mul(image, factors)
-        turned = Transpose(scaled) perm=1,0
+        five = constant float32[] 5
+        again = Mul(scaled, five)
+        turned = Transpose(again) perm=1,0
         output turned)"));
     CHECK(classes != classes_for_any_model(R"(
         x = input float32[5,7]
         s = input float32[5,1]
         y = Mul(x, s)
-        z = Transpose(y) perm=1,0
+        f = constant float32[] 3
+        t = Mul(y, f)
+        z = Transpose(t) perm=1,0
         output z)"));
 }
 
