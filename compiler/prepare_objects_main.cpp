@@ -127,7 +127,7 @@ void prepare_folding(int parallel) {
     transform(graph, targets, {});
     FoldJob job{cut_fold_program(graph)};
     run_fold_programs(std::array{&job}, parallel, nullptr);
-    if (job.fault) throw std::runtime_error("constants: " + job.fault->text);
+    if (const auto& fault = job.build.fault) throw std::runtime_error("constants: " + fault->text);
 }
 
 void prepare_runtime(int parallel) {

@@ -129,7 +129,7 @@ void fold_constants(std::vector<ModelJob>& jobs, const CompileOptions& options) 
     });
     run_fold_programs(folds, options.parallel, options.progress);
     for_each_valid<CompileError>(jobs, 1, [](ModelJob& job) {
-        if (const auto& fault = job.fold.fault) job.fail(Fault{"constants: " + fault->text, fault->is_ours});
+        if (const auto& fault = job.fold.build.fault) job.fail(Fault{"constants: " + fault->text, fault->is_ours});
         job.fold = {};
     });
 }

@@ -139,14 +139,12 @@ void run_fold_programs(std::span<FoldJob* const> jobs, int parallel, const Progr
     }
     build_programs(builds, parallel, progress);
     for (FoldJob* job : jobs) {
-        if (!job->program.graph) continue;
-        job->fault = job->build.fault;
-        if (job->fault) continue;
+        if (!job->program.graph || job->build.fault) continue;
         const std::string& name = job->build.program.name;
         try {
             set_results(job->program, run_fold(job->program, folder.path() / (name + ".so"), name));
         } catch (const std::exception& error) {
-            job->fault = fault_of(error);
+            job->build.fault = fault_of(error);
         }
     }
 }
@@ -158,7 +156,7 @@ bool fold_node(Node& node, int parallel) {
         expand_composites(*job.program.graph);
         allow_empty(*job.program.graph);
         run_fold_programs(std::array{&job}, parallel, nullptr);
-        return !job.fault;
+        return !job.build.fault;
     } catch (const std::runtime_error&) {
         return false;
     }

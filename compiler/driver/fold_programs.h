@@ -1,10 +1,8 @@
 #pragma once
 
-#include <optional>
 #include <span>
 
 #include "compiler/build/progress.h"
-#include "compiler/driver/fault.h"
 #include "compiler/driver/program_build.h"
 #include "compiler/passes/fold.h"
 
@@ -13,10 +11,7 @@ namespace onnx2halide {
 /// The fold program of one model, which may be none.
 struct FoldJob {
     FoldProgram program;
-
-    // Set by run_fold_programs.
-    ProgramBuild build = {};
-    std::optional<Fault> fault = {};  // why it cannot be built or run
+    ProgramBuild build = {};  // set by run_fold_programs; its fault says why the program cannot be built or run
 };
 
 /// Builds the fold programs together, runs each once and makes its results constants. They are built for an instruction
