@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/conv/conv_weights.h"
+#include "ops/product/product.h"
 #include "ops/schedule/directives.h"
 
 namespace onnx2halide {
@@ -141,17 +142,21 @@ private:
         if (!conv_.loops.shares_inputs)
             return unroll_all(unrolls_taps(conv_.loops) ? reduction : Directives{reduction[0]});
         const int64_t iterations = conv_.loops.inner_products;
-        if (iterations <= unroll_limit) return iterations == 1 ? Directives{} : Directives{unroll(reduction[0])};
-        const int64_t factor = unrolled_iterations(iterations);
+        if (iterations <= most_unrolled()) return iterations == 1 ? Directives{} : Directives{unroll(reduction[0])};
+        const int64_t factor = unrolled_iterations(iterations, most_unrolled());
         return factor == 1 ? Directives{} : Directives{fmt::format("unroll({}, {})", reduction[0], factor)};
+    }
+
+    int64_t most_unrolled() const {
+        return onnx2halide::most_unrolled(conv_.at_once.empty() ? 1 : pair, source_.target());
     }
 
     /// Prefetches what the next tile reads.
     Directives prefetches() const {
         const ConvLoops& loops = conv_.loops;
         // A loop that is unrolled as a whole has no iterations in which to prefetch.
-        if (loops.inner_products <= unroll_limit || unrolls_neighbours()) return {};
-        const int64_t iterations = unrolled_iterations(loops.inner_products);
+        if (loops.inner_products <= most_unrolled() || unrolls_neighbours()) return {};
+        const int64_t iterations = unrolled_iterations(loops.inner_products, most_unrolled());
         const std::string& loop = conv_.reduction[0];
         Directives directives;
         if (!conv_.distant.name.empty())

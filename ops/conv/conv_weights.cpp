@@ -13,7 +13,6 @@ namespace onnx2halide {
 
 namespace {
 
-constexpr int64_t pair = 2, quad = 4;
 /// The channels of integers that are multiplied one by one in the time of a float (measured on Zen 3; processors
 /// without pairs have no choice).
 constexpr double single_rate = 0.45;

@@ -203,7 +203,7 @@ Directives place_of_panels(KernelSource& source, const MatmulLoops& matmul, cons
 Directives prefetches(KernelSource& source, const MatmulLoops& matmul, const Tiling& tiling) {
     const auto steps = steps_of(matmul);
     if (!steps || *steps <= unroll_limit) return {};
-    const int64_t iterations = unrolled_iterations(*steps);
+    const int64_t iterations = unrolled_iterations(*steps, most_unrolled(matmul.steps_at_once, source.target()));
     Directives directives;
     if (!matmul.distant_a.name.empty())
         directives.push_back(

@@ -17,11 +17,11 @@ ElementType sum_type(ElementType factors) {
 int64_t steps_at_once(ElementType factors, const Dim& steps, const Target& target) {
     if (!is_widened(factors) || !steps.constant()) return 1;
     const bool are_bytes = factors == ElementType::uint8;
-    const int64_t at_once = are_bytes ? 4 : 2;
+    const int64_t at_once = are_bytes ? quad : pair;
     return (are_bytes ? target.quad_rate : target.pair_rate) > 0 && floor_mod(steps, at_once).is(0) ? at_once : 1;
 }
 
-std::string steps_role(int64_t steps) { return steps == 2 ? "pair" : steps == 4 ? "quad" : "lane"; }
+std::string steps_role(int64_t steps) { return steps == pair ? "pair" : steps == quad ? "quad" : "lane"; }
 
 std::string product_text(const std::string& a, const std::string& b, ElementType factors) {
     // For bytes, the instruction's sums are four times as wide.

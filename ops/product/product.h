@@ -16,6 +16,9 @@ ElementType product_type(ElementType factors);
 /// The type in which products are summed: that of the result, float32 for float16.
 ElementType sum_type(ElementType factors);
 
+/// The steps of a sum that one instruction multiplies and adds, of 16-bit and of 8-bit integers.
+constexpr int64_t pair = 2, quad = 4;
+
 /// The number of a sum's steps that one instruction multiplies and adds, for operands in which they are adjacent: pairs
 /// of 16 bit integers and quads of 8 bit ones, if they divide the steps. `factors` is the left operand's type, whose
 /// width the packed right operand has.

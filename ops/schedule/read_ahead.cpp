@@ -51,8 +51,13 @@ Directives prefetch_next(const std::vector<std::string>& operands, const std::st
     return directives;
 }
 
-int64_t unrolled_iterations(int64_t length) {
-    int64_t iterations = unroll_limit;
+int64_t most_unrolled(int64_t steps, const Target& target) {
+    constexpr int64_t of_pairs = 2;
+    return steps > 1 && target.adds_pairs_separately() ? of_pairs : unroll_limit;
+}
+
+int64_t unrolled_iterations(int64_t length, int64_t most) {
+    int64_t iterations = most;
     while (length % iterations != 0) iterations /= 2;
     return iterations;
 }

@@ -51,8 +51,12 @@ std::vector<std::string> waited_for(KernelSource& source, const std::vector<Valu
 /// Directives that prefetch what the next tile reads of these operands, `loop` being the one over tiles.
 Directives prefetch_next(const std::vector<std::string>& operands, const std::string& loop);
 
-/// The iterations of a loop of sums, of a positive length, that are unrolled into one: up to 4.
-int64_t unrolled_iterations(int64_t length);
+/// How many iterations of a loop of sums, each of so many steps at once, may be unrolled into one. The compiler adds up
+/// integers of unrolled iterations before it adds them to a sum: more of them would not stay in registers.
+int64_t most_unrolled(int64_t steps, const Target& target);
+
+/// The iterations of a loop of sums, of a positive length, that are unrolled into one: up to `most`.
+int64_t unrolled_iterations(int64_t length, int64_t most = unroll_limit);
 
 /// The blocks in which weights are stored that a tile of so many channels ("lanes * vectors") covers, as text.
 std::string blocks_of(const std::string& channels, int64_t block);

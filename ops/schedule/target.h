@@ -39,6 +39,8 @@ struct Target {
     /// Whether a tile's sums, and the vectors that all of them share, stay in registers while other operands pass.
     bool fit_in_registers(int sums, int shared) const { return sums + shared + operand_registers <= vector_registers; }
     bool is_gpu() const { return gpu != Gpu::none; }
+    /// Whether a product of pairs is added to a sum by an instruction of its own.
+    bool adds_pairs_separately() const { return pair_rate == 1; }
 
     /// Throws CompileError for a text that Halide does not accept.
     static Target parse(const std::string& text);
