@@ -73,7 +73,7 @@ void rewrite(Graph& graph, const std::vector<Target>& targets, const ConvPolicy&
     // weights are packed; bytes are multiplied as they are, so this is decided before they are packed, too.
     split_phases(graph, target, policy);
     sample_inputs(graph, target);
-    use_byte_products(graph, target);
+    use_byte_products(graph, target, policy);
     use_float_products(graph, target);
     // Shared weights, from which the passes above may have made several nodes, are packed once.
     merge_duplicates(graph);

@@ -1,6 +1,7 @@
 #include "compiler/passes/centred.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "compiler/passes/match.h"
 
@@ -33,6 +34,40 @@ Range range_of(const Value& value) {
     return {*least, *most};
 }
 
+/// The one zero point of all weights; nullopt if it is not a constant.
+std::optional<int64_t> zero_point(const Centred& operand) {
+    if (!operand.zero_point) return 0;
+    const auto& constant = operand.zero_point->constant;
+    return constant && constant->elements() == 1 ? std::optional(constant->integers().front()) : std::nullopt;
+}
+
+/// The largest magnitude of a convolution's sums, without a bias, of centred numbers times weights [channels, …]: from
+/// the weights' elements, where they are constant.
+int64_t largest_sum(const Centred& data, const Centred& weights) {
+    const Range of_data = range_of(data);
+    const int64_t above = std::max<int64_t>(0, of_data.most), below = std::max<int64_t>(0, -of_data.least);
+    const TensorType& type = weights.bytes->checked_type();
+    const auto zero = zero_point(weights);
+    if (!weights.bytes->constant || !zero) {
+        const Range range = range_of(weights);
+        const int64_t terms = product({type.shape.begin() + 1, type.shape.end()}).constant().value_or(INT32_MAX);
+        return terms * std::max(above, below) * std::max(std::abs(range.least), std::abs(range.most));
+    }
+    const std::vector<int64_t> elements = weights.bytes->constant->integers();
+    const int64_t channels = std::max<int64_t>(1, type.shape[0].constant().value_or(1)),
+                  terms = std::ssize(elements) / channels;
+    int64_t largest = 0;
+    for (int64_t channel = 0; channel < channels; ++channel) {
+        int64_t positive = 0, negative = 0;  // sums of the weights of either sign
+        for (int64_t i = channel * terms; i < (channel + 1) * terms; ++i) {
+            const int64_t weight = elements[i] - *zero;
+            (weight > 0 ? positive : negative) += std::abs(weight);
+        }
+        largest = std::max({largest, above * positive + below * negative, above * negative + below * positive});
+    }
+    return largest;
+}
+
 }  // namespace
 
 std::optional<Centred> centred(const Value* value) {
@@ -48,6 +83,17 @@ Range range_of(const Centred& operand) {
     const Range bytes = range_of(*operand.bytes);
     const Range zero = operand.zero_point ? range_of(*operand.zero_point) : Range{0, 0};
     return {bytes.least - zero.most, bytes.most - zero.least};
+}
+
+std::optional<WinogradLoops> integer_winograd(const Centred& data, const Centred& weights, const WinogradLoops& loops,
+                                              const Target& target) {
+    constexpr int64_t few_channels = 16;
+    WinogradLoops integers = loops;
+    integers.element = ElementType::int16;
+    if (target.pair_rate == 0 || loops.inputs % integers.steps() != 0 || loops.inputs * loops.groups < few_channels)
+        return {};
+    integers.largest_sum = largest_sum(data, weights);
+    return integers;
 }
 
 }  // namespace onnx2halide

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "compiler/graph/graph.h"
+#include "ops/conv/winograd.h"
 
 namespace onnx2halide {
 
@@ -21,5 +22,11 @@ struct Range {
 
 /// The range of centred numbers: that of their types or, where they are constant, of their elements.
 Range range_of(const Centred& operand);
+
+/// The loops of a convolution of centred integers whose results Winograd's algorithm may compute exactly: `loops` are
+/// those of the convolution in any type. nullopt if the target does not add pairs of integers, or if channels do not
+/// form pairs.
+std::optional<WinogradLoops> integer_winograd(const Centred& data, const Centred& weights, const WinogradLoops& loops,
+                                              const Target& target);
 
 }  // namespace onnx2halide

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compiler/infer/add_node.h"
+#include "compiler/passes/centred.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/pack_matmul.h"
 #include "ops/conv/conv_packed.h"
@@ -137,8 +138,10 @@ Value* add_winograd_packing(Graph& graph, const Node& conv, const PerAxis& place
     Value* weights = conv.inputs.at(1);
     const std::vector<int64_t> kernel = kernel_shape(weights->checked_type());
     const std::vector<int64_t> strides = spatial_attribute(conv, "strides", kernel.size());
-    return add_packing(graph, &conv, "PackWinogradWeights", weights,
-                       {{"places", as_integers(places)}, {"kernel_shape", kernel}, {"strides", strides}});
+    std::map<std::string, Attribute> attributes = {
+        {"places", as_integers(places)}, {"kernel_shape", kernel}, {"strides", strides}};
+    if (const auto steps = winograd_loops(conv)->steps(); steps > 1) attributes["steps"] = steps;
+    return add_packing(graph, &conv, "PackWinogradWeights", weights, std::move(attributes));
 }
 
 /// Adds the operands of WinogradConv's alternative for small images.
@@ -168,8 +171,11 @@ void pack_winograd(Graph& graph, Node& conv, const PerAxis& places) {
 
 /// The loops of a convolution whose weights may be transformed. If they aren't constants, that takes longer than
 /// Winograd's algorithm saves.
-std::optional<WinogradLoops> loops_of_tiles(const Node& conv) {
-    return is_compile_time_constant(conv.inputs.at(1)) ? winograd_loops(conv) : std::nullopt;
+std::optional<WinogradLoops> loops_of_tiles(const Node& conv, const Target& target) {
+    const auto loops = is_compile_time_constant(conv.inputs.at(1)) ? winograd_loops(conv) : std::nullopt;
+    if (!loops || loops->element != ElementType::int16) return loops;
+    const auto data = centred(conv.inputs[0]), weights = centred(conv.inputs[1]);
+    return data && weights ? integer_winograd(*data, *weights, *loops, target) : std::nullopt;
 }
 
 /// What PackWinogradWeights transforms, other than by places: the bytes, which views of a constant share, their shape
@@ -195,7 +201,7 @@ std::map<const Node*, WinogradLoops> choose_tiles(const Graph& graph, const Targ
     std::map<TransformedWeights, Sharing> all;
     for (const auto& node : graph.nodes()) {
         if (!node->domain.empty() || node->op_type != "Conv" || !gains_from_packing(*node)) continue;
-        const auto loops = loops_of_tiles(*node);
+        const auto loops = loops_of_tiles(*node, target);
         if (!loops) continue;
         Sharing& sharing = all[weights_of(*node)];
         sharing.convs.push_back(node.get());

@@ -59,9 +59,9 @@ void move_quantisation(Graph& graph);
 void use_integer_products(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
 /// Rewrites products of 8-bit integers that are centred in 16 bits to multiply the bytes themselves, if the right
-/// operand is constant and the target sums four products of bytes at once. The contribution of zero points is
-/// subtracted from the sums.
-void use_byte_products(Graph& graph, const Target& target);
+/// operand is constant and the target sums four products of bytes at once, unless Winograd's algorithm is faster. The
+/// contribution of zero points is subtracted from the sums.
+void use_byte_products(Graph& graph, const Target& target, const ConvPolicy& policy = {});
 
 /// Rewrites products of 8-bit integers that are centred in 16 bits to multiply floats, if these hold every sum exactly
 /// and the target does not add several products of integers at once: in depthwise convolutions, say, or if both

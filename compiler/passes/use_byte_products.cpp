@@ -8,6 +8,8 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv/conv_weights.h"
+#include "ops/conv/conv_winograd.h"
+#include "ops/conv/winograd_walk.h"
 #include "ops/product/product.h"
 
 namespace onnx2halide {
@@ -27,6 +29,17 @@ bool is_plain(const Node& node) {
     return node.integer("transA", 0) == 0 && node.real("alpha", 1) == 1 && !node.has_input(2);
 }
 
+/// Whether Winograd's algorithm computes a convolution of centred integers faster than sums of bytes.
+bool prefers_winograd(const Node& node, const Centred& left, const Centred& right, const Target& target,
+                      const ConvPolicy& policy) {
+    auto loops = node.op_type == "Conv" ? winograd_loops(node) : std::nullopt;
+    const auto integers = loops ? integer_winograd(left, right, *loops, target) : std::nullopt;
+    const auto walk = integers ? choose_winograd(*integers, policy, target) : std::nullopt;
+    if (!walk) return false;
+    loops->element = ElementType::uint8;
+    return walk->cycles < direct_cycles(*loops, policy, target);
+}
+
 /// A convolution or a product that can sum bytes.
 struct ByteProduct {
     Node* node;
@@ -34,7 +47,7 @@ struct ByteProduct {
     RightAxes axes;
 };
 
-std::optional<ByteProduct> byte_product(Node& node, const Target& target) {
+std::optional<ByteProduct> byte_product(Node& node, const Target& target, const ConvPolicy& policy) {
     const auto axes = right_axes(node);
     if (!axes || !is_plain(node) || !is_compile_time_constant(node.inputs[1])) return {};
     const auto left = centred(node.inputs[0]), right = centred(node.inputs[1]);
@@ -46,6 +59,7 @@ std::optional<ByteProduct> byte_product(Node& node, const Target& target) {
     constexpr int64_t most_terms = INT32_MAX / (255 * 128);
     const auto terms = terms_of_sum(node, *axes).constant();
     if (!terms || *terms > most_terms) return {};
+    if (prefers_winograd(node, *left, *right, target, policy)) return {};
     return ByteProduct{&node, *left, *axes};
 }
 
@@ -125,11 +139,11 @@ private:
 
 }  // namespace
 
-void use_byte_products(Graph& graph, const Target& target) {
+void use_byte_products(Graph& graph, const Target& target, const ConvPolicy& policy) {
     if (target.quad_rate == 0) return;
     std::vector<ByteProduct> found;
     for (const auto& node : graph.nodes()) {
-        if (const auto product = byte_product(*node, target)) found.push_back(*product);
+        if (const auto product = byte_product(*node, target, policy)) found.push_back(*product);
     }
     Rewriting rewriting(graph);
     for (const ByteProduct& product : found) rewriting.rewrite(product);

@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "compiler/infer/add_node.h"
+#include "compiler/passes/centred.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
@@ -52,11 +53,16 @@ bool is_plain(const Node& node) {
 }
 
 /// Whether Winograd's algorithm, in floats, computes a convolution faster than sums of integers, of which the target
-/// computes `rate` in the time of one sum of floats.
-bool prefers_winograd(const Node& node, const Target& target, const ConvPolicy& policy, double rate) {
+/// computes `rate` in the time of one sum of floats, and than the algorithm of integers.
+bool prefers_floats(const Product& product, const Target& target, const ConvPolicy& policy, double rate) {
+    const Node& node = *product.node;
     const auto loops = node.op_type == "Conv" ? winograd_loops(node) : std::nullopt;
     const auto walk = loops ? choose_winograd(*loops, policy, target) : std::nullopt;
-    return walk && walk->cycles * rate < direct_cycles(*loops, policy, target);
+    if (!walk || walk->cycles * rate >= direct_cycles(*loops, policy, target)) return false;
+    const auto integers = integer_winograd({product.left.integers, product.left.zero_point},
+                                           {product.right.integers, product.right.zero_point}, *loops, target);
+    const auto walk_of_integers = integers ? choose_winograd(*integers, policy, target) : std::nullopt;
+    return !walk_of_integers || walk->cycles < walk_of_integers->cycles;
 }
 
 /// How many sums of integers the target computes in the time of one sum of floats; nullopt if it has instructions for
@@ -83,8 +89,8 @@ std::optional<Product> product(Node& node, const Target& target, const ConvPolic
     const auto rate = integer_rate(node, *right, weights.shape[axes->inner], target);
     if (!rate) return {};
     if (!is_one_number(right->scale) && right->axis != axes->columns) return {};
-    if (prefers_winograd(node, target, policy, *rate)) return {};
-    return Product{&node, *left, *right};
+    const Product product{&node, *left, *right};
+    return prefers_floats(product, target, policy, *rate) ? std::nullopt : std::optional(product);
 }
 
 /// Rewrites the products of a graph. Operands that several of them read are widened once.

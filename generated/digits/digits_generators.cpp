@@ -89,14 +89,14 @@ public:
         onnx::dense(pool, {32, 4, 4, 1});
 
         // Node 3  conv2 = WinogradConv(relu1, conv2_W_packed, conv2_B)   kernel 3x3, pads 1, places 6
-        conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, 0.0f, {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
+        conv2_input(c, x, y, n) = BoundaryConditions::constant_exterior(relu1, Expr(0.0f), {{Expr(), Expr()}, {0, 8}, {0, 8}, {Expr(), Expr()}})(c, x, y, n);
 
         // Tile t has 4 x 4 outputs, and 6 x 6 inputs; there are 2 in a row.
         conv2_across(c, t, i, y, n) = onnx::winograd::input<6>(i, [&](int tap) { return conv2_input(c, t % 2 * 4 + tap - 1, t / 2 * 4 + y - 1, n); });
         conv2_tiles(c, t, i, j, n) = onnx::winograd::input<6>(j, [&](int tap) { return conv2_across(c, t, i, tap, n); });
         k = RDom(0, 16);
         ci = k.x;
-        conv2_sum(c, t, i, j, n) = 0.0f;
+        conv2_sum(c, t, i, j, n) = Expr(0.0f);
         conv2_sum(c, t, i, j, n) += conv2_W_packed(c % 16, ci, i, j, c / 16) * conv2_tiles(ci, t, i, j, n);
         conv2_product(c, t, i, j, n) = conv2_sum(c, t, i, j, n);
         conv2_rows(c, t, x, j, n) = onnx::winograd::output<4, 6>(x, [&](int tap) { return conv2_product(c, t, tap, j, n); });

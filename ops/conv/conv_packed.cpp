@@ -41,20 +41,6 @@ bool PackedConv::sums_by_group() const {
     return !floor_mod(channels_per_group(), block()).is(0) || (steps() > 1 && !has_one_block);
 }
 
-PackedConv::Place PackedConv::place(const Channel& channel, const Target& target) const {
-    const Dim& block = this->block();
-    // If blocks divide groups, the channel's number has the same remainder.
-    const std::string& number = sums_by_group() ? channel.in_group : channel.number;
-    const int lanes = target.lanes(sum_type(in(0).element));
-    // Without pairs or quads Halide sees by itself that part of a block is a vector.
-    if (steps() > 1 && block.constant().value_or(0) > lanes) {
-        const std::string sizes = fmt::format("{}, {}", block.text(), lanes);
-        return {fmt::format("onnx::block_of({}, {})", channel.in_group, sizes),
-                fmt::format("onnx::place_in_block({}, {})", number, sizes)};
-    }
-    return {fmt::format("{} / {}", channel.in_group, block.text()), fmt::format("{} % {}", number, block.text())};
-}
-
 Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap, const Target& target) const {
     Coordinates at;
     for (const std::string& place : tap.kernel) at.push_back(place.empty() ? "0" : place);
@@ -67,7 +53,9 @@ Coordinates PackedConv::weight_at(const Channel& channel, const Tap& tap, const 
         at.insert(at.end(), {tap.channel.empty() ? "0" : tap.channel, channel.number, tap.place});
         return at;
     }
-    const Place place = this->place(channel, target);
+    // If blocks divide groups, the channel's number has the same remainder as its index in the group.
+    const PlaceInBlock place = place_in_block(channel.in_group, sums_by_group() ? channel.in_group : channel.number,
+                                              block(), steps(), target.lanes(sum_type(in(0).element)));
     at.insert(at.begin(), place.block);
     if (form_ == WeightForm::grouped) at.insert(at.begin(), channel.group);
     at.insert(at.end(), {tap.channel.empty() ? "0" : tap.channel, place.lane});

@@ -53,11 +53,6 @@ private:
 
     /// Whether tiles fit an image better if it is a single row. Only for pointwise (1 x 1) kernels.
     bool gains_from_one_row(const Target& target) const;
-    /// A channel's block in the weights and its place there, as text.
-    struct Place {
-        std::string block, lane;
-    };
-    Place place(const Channel& channel, const Target& target) const;
     /// Channels that are adjacent in the weights.
     const Dim& block() const { return in(1).shape[in(1).rank() - (steps() > 1 ? 2 : 1)]; }
     /// Whether each lane of a vector of channels reads an input of its own for each product.

@@ -54,6 +54,17 @@ int64_t block_of_group(WeightForm form, int64_t channels_per_group) {
     return std::min<int64_t>(weight_block, std::bit_ceil(static_cast<uint64_t>(channels_per_group)));
 }
 
+PlaceInBlock place_in_block(const std::string& in_group, const std::string& number, const Dim& block, int64_t steps,
+                            int lanes) {
+    // Without pairs or quads Halide sees by itself that part of a block is a vector.
+    if (steps > 1 && block.constant().value_or(0) > lanes) {
+        const std::string sizes = fmt::format("{}, {}", block.text(), lanes);
+        return {fmt::format("onnx::block_of({}, {})", in_group, sizes),
+                fmt::format("onnx::place_in_block({}, {})", number, sizes)};
+    }
+    return {fmt::format("{} / {}", in_group, block.text()), fmt::format("{} % {}", number, block.text())};
+}
+
 int64_t channels_at_once(ElementType inputs, const Dim& channels, const Target& target) {
     const int64_t steps = steps_at_once(inputs, channels, target);
     if (steps > 1 || !is_widened(inputs) || !channels.constant()) return steps;

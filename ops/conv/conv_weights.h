@@ -33,6 +33,14 @@ bool has_whole_groups(const Node& conv);
 constexpr int64_t weight_block = 16;
 int64_t block_of_group(WeightForm form, int64_t channels_per_group);
 
+/// Where the weights of an output channel are, as text: the block and the place in it, for blocks of so many channels.
+/// `in_group` is the channel's index within its group; `number` has the same remainder.
+struct PlaceInBlock {
+    std::string block, lane;
+};
+PlaceInBlock place_in_block(const std::string& in_group, const std::string& number, const Dim& block, int64_t steps,
+                            int lanes);
+
 /// The number of input channels of a dense convolution that one instruction multiplies and adds: that of products (see
 /// steps_at_once); also pairs and quads if channels are not a multiple, provided that they are still faster with the
 /// padding zeros.

@@ -6,8 +6,10 @@
 #include <fmt/ranges.h>
 
 #include "ops/axis_map.h"
+#include "ops/conv/conv_weights.h"
 #include "ops/conv/conv_winograd_schedule.h"
 #include "ops/conv/inner_conv.h"
+#include "ops/product/product.h"
 
 namespace onnx2halide {
 
@@ -93,6 +95,14 @@ std::string first_tap_of_part(const std::string& part, const KernelAxis& kernel)
 
 WinogradConv::WinogradConv(const Node& node)
     : Conv(node), kernel_(tiled_kernel(node)), output_channels_(node.integer("output_channels")) {}
+
+int64_t WinogradConv::steps() const { return in(0).element == ElementType::int16 ? pair : 1; }
+
+WinogradLoops WinogradConv::loops() const {
+    const auto loops = winograd_loops(node_);
+    if (!loops) throw CompileError("is not a convolution for Winograd's algorithm");
+    return loops->with_places(places_of_tile(kernel_));
+}
 
 Window WinogradConv::tiles_window() const {
     Window window = this->window();
@@ -181,15 +191,16 @@ std::string WinogradConv::tile_element(KernelSource& source, const std::vector<T
 void WinogradConv::transform_inputs(KernelSource& source, const std::vector<TiledAxis>& axes) const {
     const Coordinates at = source.vars(in(0).rank());
     const std::string t = source.var("t"), input = func(source, input_role, "_input");
-    const WinogradLoops loops(window(), group_, *inputs_per_group().constant(), *channels_per_group().constant());
+    const WinogradLoops loops = this->loops();
+    const std::string zero = KernelSource::literal(int64_t{0}, in(0).element);
     const bool has_more_channels = loops.transformed_inputs(source.target()) > loops.inputs * group_;
     Window window = with_input_for_taps(tiles_window(), source.target());
     // Products round the number of tiles up, so that some may lie past the last row.
     if (!loops.is_open()) window[plane_axes(window.size())].output += kernel_[rows].outputs_of_block();
     source.line(fmt::format("{} = {};", KernelSource::call(input, in(0), at),
                             is_narrow_float(in(0).element)
-                                ? read_padded(source, this->input(0), window, at, "0.0f")
-                                : read_exterior(source, this->input(0), window, at, "0.0f", has_more_channels)));
+                                ? read_padded(source, this->input(0), window, at, zero)
+                                : read_exterior(source, this->input(0), window, at, zero, has_more_channels)));
     source.comment(
         axes.size() == 1
             ? fmt::format("Tile t has {} outputs, and {} inputs.", kernel_[rows].outputs(), kernel_[rows].places)
@@ -228,7 +239,9 @@ std::vector<WinogradConv::Term> WinogradConv::terms(KernelSource& source) const 
     const std::vector<int64_t> kernel = this->kernel();
     const std::vector<TiledAxis> axes = tiled_axes(source);
     const Coordinates planes = this->planes(source);
-    std::vector<Term> terms = {{"ci", inputs_per_group()}};
+    std::vector<Term> terms;
+    if (steps() > 1) terms.push_back({steps_role(steps()), steps()});
+    terms.push_back({"ci", floor_div(inputs_per_group(), steps())});
     for (size_t i = axes.size(); i-- > 0;) {
         if (axes[i].parts() > 1) terms.push_back({"k" + axes[i].part(), axes[i].parts()});
     }
@@ -256,13 +269,15 @@ void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxi
     }
     const std::string rdom = source.rdom("k", extents);
     source.name_axes(rdom, roles);
-    const std::string block = in(1).shape.back().text();
-    Coordinates weight_at = {fmt::format("{} / {}", c, block)}, input_planes;
+    const PlaceInBlock place = place_in_block(c, c, in(1).shape[in(1).rank() - (steps() > 1 ? 2 : 1)], steps(),
+                                              source.target().lanes(sum_type(in(0).element)));
+    Coordinates weight_at = {place.block}, input_planes;
     for (const size_t axis : {rows, columns}) {
         const bool has_places = axis < axes.size() && axes[axis].is_transformed();
         weight_at.push_back(has_places ? axes[axis].place : "0");
     }
     Tap tap{source.rvar("ci"), "", Coordinates(kernel().size())};
+    if (steps() > 1) tap.place = source.rvar(steps_role(steps()));
     for (size_t i = 0; i < planes.size(); ++i) {
         const bool has_taps = kernel()[i] != 1;
         if (has_taps) tap.kernel[i] = source.rvar("k" + planes[i]);
@@ -278,13 +293,17 @@ void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxi
         axes, [&](const TiledAxis& axis) { return axis.tiled_part(source.rvar("k" + axis.part())); }, front,
         input_planes);
     front.push_back(t + shift(source, axes));
-    weight_at.insert(weight_at.end(), {tap.channel, fmt::format("{} % {}", c, block)});
+    weight_at.insert(weight_at.end(), {tap.channel, place.lane});
+    if (steps() > 1) weight_at.push_back(tap.place);
     const std::string sum = func(source, products_role, "_sum"), product = func(source, product_role, "_product");
     const std::string place_of_sum = element(source, sum, {c, t}, places, planes);
-    source.line(place_of_sum + " = 0.0f;");
-    source.line(fmt::format("{} += {} * {};", place_of_sum, source.read(input(1), weight_at),
-                            element(source, source.kept(output(0), tiles_role), front, places, input_planes)));
-    source.line(fmt::format("{} = {};", element(source, product, {c, t}, places, planes), place_of_sum));
+    source.line(fmt::format("{} = {};", place_of_sum, KernelSource::literal(int64_t{0}, sum_type(in(0).element))));
+    source.line(fmt::format(
+        "{} += {};", place_of_sum,
+        product_text(source.read(input(1), weight_at),
+                     element(source, source.kept(output(0), tiles_role), front, places, input_planes), in(0).element)));
+    source.line(fmt::format("{} = {};", element(source, product, {c, t}, places, planes),
+                            is_of_integers() ? fmt::format("reinterpret<uint32_t>({})", place_of_sum) : place_of_sum));
 }
 
 void WinogradConv::transform_outputs(KernelSource& source, const std::vector<TiledAxis>& axes) const {
@@ -312,6 +331,9 @@ void WinogradConv::transform_outputs(KernelSource& source, const std::vector<Til
         const size_t axis = axes[rows].is_transformed() ? rows : columns;
         value = transform(of_output(axis), axes[axis].coordinate, product_at({"tap"}));
     }
+    if (is_of_integers())
+        value =
+            fmt::format("onnx::winograd::quotient<{}, {}>({})", kernel_[rows].places, kernel_[columns].places, value);
     const std::string tile = func(source, tile_role, "_tile");
     source.line(fmt::format("{} = {};", element(source, tile, {c, t}, outputs, planes), value));
     const std::string number = axes.size() == 1 ? axes[rows].tile()
@@ -344,13 +366,11 @@ void WinogradConv::schedule_pooled(KernelSource& source, const PooledWindow& poo
 }
 
 void WinogradConv::schedule_tiles(KernelSource& source, const PooledWindow& pooled) const {
-    const auto loops = winograd_loops(node_);
-    if (!loops) throw CompileError("is not a convolution for Winograd's algorithm");
     std::vector<std::string> terms;
     for (const Term& term : this->terms(source)) terms.push_back(source.rvar(term.role));
     schedule_winograd(
-        source, loops->with_places(places_of_tile(kernel_)), terms, source.name(input(1)),
-        [&](const char* role) { return source.kept(output(0), role); }, pooled);
+        source, loops(), terms, source.name(input(1)), [&](const char* role) { return source.kept(output(0), role); },
+        pooled);
 }
 
 }  // namespace onnx2halide

@@ -19,8 +19,12 @@ namespace onnx2halide {
 /// PackedConv reads in the form `form`. `cycles` are those of a small tile, of a large tile, and of starting the
 /// latter.
 ///
-/// Computes in float32; narrower floats are widened. The transforms round: for normal numbers and sums of a few
-/// thousand products the largest error is about 1e-5 of the largest output with 7 or 8 places along one axis and 6
+/// Integers, of int16, are computed exactly: they are an 8-bit quantity minus a zero point, and the places are such
+/// that 16 bits hold transformed inputs and weights (WinogradLoops::holds_integers). Weights are packed in pairs of
+/// input channels, which one instruction multiplies and adds.
+///
+/// Floats are computed in float32; narrower ones are widened. The transforms round: for normal numbers and sums of a
+/// few thousand products the largest error is about 1e-5 of the largest output with 7 or 8 places along one axis and 6
 /// along the other, 5e-6 with 5 or 6, 1e-6 with 3 or 4 (tests/ops/test_winograd.py). It grows with the square root of
 /// their number: 2e-5 for 25,000 products.
 class WinogradConv : public Conv {
@@ -46,10 +50,15 @@ protected:
     Dim channels() const override { return output_channels_; }
     std::vector<int64_t> kernel() const override { return node_.integers("kernel_shape"); }
 
+    int64_t steps() const override;
+
 private:
     TiledKernel kernel_;
     int64_t output_channels_;
 
+    bool is_of_integers() const { return steps() > 1; }
+    /// The loops of one image.
+    WinogradLoops loops() const;
     /// Tiles of an image.
     Dim number_of_tiles(const TiledKernel& kernel) const;
 
@@ -95,13 +104,15 @@ private:
     Coordinates planes(KernelSource& source) const;
 };
 
-/// The loops of a convolution that WinogradConv can compute; nullopt for others.
+/// The loops of a convolution that WinogradConv can compute; nullopt for others. Of integers it can if a pass finds
+/// that the results are exact (integer_winograd).
 std::optional<WinogradLoops> winograd_loops(const Node& conv);
 
 /// Transforms a convolution's weights [channels, input channels of a group, kernel…] to [channels / block, places of
 /// rows, places of columns, taps of a volume's other axes…, parts of the kernel…, input channels of a group, block],
 /// padded with zeros after the last channel. An axis in one part has no index of parts. Attributes: `places`,
-/// `kernel_shape` and `strides`, as of WinogradConv.
+/// `kernel_shape` and `strides`, as of WinogradConv. With `steps`, for integers, the last axes are [input channels of a
+/// group / steps, block, steps].
 class PackWinogradWeights : public NodeGenerator {
 public:
     explicit PackWinogradWeights(const Node& node);
@@ -112,6 +123,10 @@ public:
 private:
     std::vector<int64_t> kernel_shape_;
     TiledKernel kernel_;
+    int64_t steps_;
+
+    /// The innermost axes: input channels, output channels and, if several inputs are multiplied at once, these.
+    std::ptrdiff_t channel_axes() const { return steps_ > 1 ? 3 : 2; }
 };
 
 /// The kernel that the attributes of either node describe. Throws CompileError if there are no transforms for it.

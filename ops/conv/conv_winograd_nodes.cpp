@@ -22,7 +22,8 @@ TiledKernel tiled_kernel(const Node& node) {
 
 std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     const TensorType &data = conv.inputs.at(0)->checked_type(), &weights = conv.inputs.at(1)->checked_type();
-    if (compute_element(data.element) != ElementType::float32 || data.rank() < 3) return {};
+    const bool are_integers = data.element == ElementType::int16;
+    if ((!are_integers && compute_element(data.element) != ElementType::float32) || data.rank() < 3) return {};
     const bool is_packed = conv.op_type == "WinogradConv";
     std::vector<int64_t> kernel;
     for (size_t i = 2; i < data.rank(); ++i)
@@ -37,6 +38,7 @@ std::optional<WinogradLoops> winograd_loops(const Node& conv) {
     constexpr int64_t few_channels = 16;
     if (is_narrow_float(data.element) && *inputs * groups < few_channels) return {};
     WinogradLoops loops(window, groups, *inputs, *channels / groups);
+    if (are_integers) loops.element = ElementType::int16;
     loops.images = std::max<int64_t>(1, data.shape[0].constant().value_or(1));
     return loops;
 }

@@ -9,6 +9,7 @@
 #include "ops/conv/conv_winograd.h"
 #include "ops/conv/winograd_storage.h"
 #include "ops/node_generator.h"
+#include "ops/product/product.h"
 #include "ops/schedule/cycles.h"
 #include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"
@@ -32,7 +33,7 @@ public:
           usual_(loops.at_most(loops.width == 1 ? most_usual * most_usual : most_usual)),
           walk_(choose_winograd_walk(usual_, source.target())), storage_(loops, walk_, source.target()), terms_(terms),
           weights_(weights), func_(func), pooled_(pooled), output_(source.output_loops()), c_(output_.vars[0]),
-          t_(source.var("t")), lanes_(source.lanes(ElementType::float32, walk_.product.lanes)) {
+          t_(source.var("t")), lanes_(source.lanes(sum_type(loops.element), walk_.product.lanes)) {
         const bool is_signal = output_.vars.size() == 3;
         if (!is_signal) axes_.push_back({columns, output_.vars[1], output_.extents[1], "i"});
         const size_t row = is_signal ? 1 : 2;
@@ -127,6 +128,10 @@ private:
         return fmt::format("onnx::rows_of_task({}, {}, {}, 1, {}, {})", block_rows(), tiles_in_block_row(),
                            source_.param("tiles_of_task", enough), source_.threads(), channel_tasks());
     }
+
+    /// Whether the first term is the pair of integers that are added at once.
+    bool adds_pairs() const { return loops_.steps() > 1; }
+    const std::string& input_channel() const { return terms_[adds_pairs() ? 1 : 0]; }
 
     /// The iterations of the loop over tiles of channels.
     int64_t channel_tasks() const { return channel_tiles(loops_, walk_.product); }
@@ -257,13 +262,18 @@ private:
             source_.schedule(values, directives);
         }
         source_.schedule(sum, {compute_at(values, to), vectorise(), unrolled_channels, unrolled_tiles});
-        directives = {reorder_all({{c_, t_}, terms_, places_}), vectorise(), unrolled_channels, unrolled_tiles};
-        if (loops_.inputs % unroll_limit == 0) {
-            directives.push_back(fmt::format("unroll({}, {})", terms_.front(), unroll_limit));
-            if (loops_.inputs > unroll_limit &&
+        const auto first_term = terms_.begin() + (adds_pairs() ? 1 : 0);
+        directives = {reorder_all({{terms_.begin(), first_term}, {c_, t_}, {first_term, terms_.end()}, places_}),
+                      vectorise(), unrolled_channels, unrolled_tiles};
+        if (adds_pairs()) directives = joined({"atomic()"}, joined(directives, {vectorize(terms_.front())}));
+        const int64_t inputs = loops_.inputs / loops_.steps(), iterations = unrolled_inputs();
+        if (inputs % iterations == 0) {
+            directives.push_back(fmt::format("unroll({}, {})", input_channel(), iterations));
+            if (inputs > iterations &&
                 hides_next_weights(usual_.block_rows() * usual_.tiles_in_block_row(), winograd_weight_bytes(loops_))) {
                 source_.schedule("// The weights of the next place are prefetched meanwhile.");
-                directives.push_back(prefetch(weights_, terms_.front(), std::to_string(loops_.terms() / unroll_limit)));
+                directives.push_back(
+                    prefetch(weights_, input_channel(), std::to_string(loops_.terms() / loops_.steps() / iterations)));
             }
             if (storage_.has_distant_inputs()) {
                 source_.schedule(
@@ -274,15 +284,18 @@ private:
         source_.schedule(sum + ".update()", directives);
     }
 
+    int64_t unrolled_inputs() const { return most_unrolled(loops_.steps(), source_.target()); }
+
     /// Prefetches transformed inputs, which each tile of channels reads again.
     std::string prefetch_inputs() const {
         const std::string inputs = func_(WinogradConv::tiles_role);
         // Hardware that follows runs waits at the beginning of each: so those of the next tiles are prefetched.
         if (source_.target().follows_runs)
-            return prefetch(inputs, terms_.front(), tiles_, storage_.floats_of_input_tile(), unroll_limit);
+            return prefetch(inputs, input_channel(), tiles_, storage_.elements_of_input_tile() / loops_.steps(),
+                            unrolled_inputs());
         constexpr int64_t lines = 4;  // ahead: enough to hide the latency of the third-level cache
-        const int64_t iterations = lines * cache_line_bytes / info(ElementType::float32).bytes / unroll_limit;
-        return prefetch(inputs, terms_.front(), std::to_string(iterations));
+        const int64_t bytes = loops_.operand_bytes() * loops_.steps() * unrolled_inputs();
+        return prefetch(inputs, input_channel(), std::to_string(lines * cache_line_bytes / bytes));
     }
 
     /// The loops of the inputs' transforms other than those over a tile's places, and how they are vectorised.
@@ -296,17 +309,16 @@ private:
     /// Few channels have a known extent, of which they fill a vector.
     Directives bound_channels() const {
         const Target& target = source_.target();
-        const auto natural = target.lanes(ElementType::float32);
+        const auto natural = target.lanes(loops_.element);
         const auto inputs = loops_.transformed_inputs(target);
         const bool are_few = inputs <= natural && natural % inputs == 0;
         return are_few ? Directives{fmt::format("bound({}, 0, {})", c_, inputs)} : Directives{};
     }
 
     std::string vectorise_inputs(const std::string& loop, int64_t extent, std::string_view tail = "ShiftInwards") {
-        const int64_t natural = source_.target().lanes(ElementType::float32);
+        const int64_t natural = source_.target().lanes(loops_.element);
         return fmt::format("vectorize({}, {}, TailStrategy::{})", loop,
-                           source_.lanes(ElementType::float32, static_cast<int>(std::min<int64_t>(extent, natural))),
-                           tail);
+                           source_.lanes(loops_.element, static_cast<int>(std::min<int64_t>(extent, natural))), tail);
     }
 
     InputLoops input_loops() {

@@ -16,7 +16,8 @@ constexpr const char* across_role = "across";
 }  // namespace
 
 PackWinogradWeights::PackWinogradWeights(const Node& node)
-    : NodeGenerator(node), kernel_shape_(node.integers("kernel_shape")), kernel_(tiled_kernel(node)) {}
+    : NodeGenerator(node), kernel_shape_(node.integers("kernel_shape")), kernel_(tiled_kernel(node)),
+      steps_(node.integer("steps", 1)) {}
 
 std::vector<TensorType> PackWinogradWeights::infer() const {
     const std::vector<Dim>& weights = in(0).shape;
@@ -30,15 +31,18 @@ std::vector<TensorType> PackWinogradWeights::infer() const {
     for (const KernelAxis& axis : kernel_) {
         if (axis.parts() > 1) packed.push_back(axis.parts());
     }
-    packed.insert(packed.end(), {weights[1], weight_block});
+    packed.insert(packed.end(), {floor_div(weights[1], steps_), weight_block});
+    if (steps_ > 1) packed.push_back(steps_);
     return {TensorType(compute_element(in(0).element), packed)};
 }
 
 void PackWinogradWeights::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
-    const std::string &i = at[1 + columns], &j = at[1 + rows], &input = at[at.size() - 2];
-    const Coordinates outside(at.begin() + 3, at.end() - 2);  // taps along other axes, and parts
-    const std::string channel = fmt::format("{} * {} + {}", at[0], weight_block, at.back());
+    const size_t first = at.size() - static_cast<size_t>(channel_axes());
+    const std::string &i = at[1 + columns], &j = at[1 + rows], &lane = at[first + 1];
+    const std::string input = steps_ > 1 ? fmt::format("{} * {} + {}", at[first], steps_, at.back()) : at[first];
+    const Coordinates outside(at.begin() + 3, at.end() - channel_axes());  // taps along other axes, and parts
+    const std::string channel = fmt::format("{} * {} + {}", at[0], weight_block, lane);
     const std::string channels = source.dim(in(0).shape[0]), ky = source.var("ky");
     Coordinates from = {fmt::format("min({}, {} - 1)", channel, channels), input};
     auto part = outside.begin() + static_cast<std::ptrdiff_t>(plane_axes(kernel_shape_.size()));
@@ -60,7 +64,8 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
         from.push_back(tap);
     }
     std::string weight = source.read(this->input(0), from);
-    if (!beyond.empty()) weight = fmt::format("select({}, 0.0f, {})", fmt::join(beyond, " || "), weight);
+    const std::string zero = KernelSource::literal(int64_t{0}, out(0).element);
+    if (!beyond.empty()) weight = fmt::format("select({}, {}, {})", fmt::join(beyond, " || "), zero, weight);
     const std::string across = source.func(output(0)->name + "_across");
     source.keep(output(0), across_role, across);
     const auto transformed = [&](size_t axis, const std::string& place, const std::string& element) {
@@ -68,13 +73,15 @@ void PackWinogradWeights::algorithm(KernelSource& source) const {
                            kernel_[axis].places, place, element);
     };
     const auto of_across = [&](const std::string& row) {
-        Coordinates within = {at.back(), input, i, row, at[0]};
+        Coordinates within = {lane, at[first], i, row, at[0]};
+        if (steps_ > 1) within.insert(within.begin(), at.back());
         within.insert(within.end(), outside.begin(), outside.end());
         return fmt::format("{}({})", across, fmt::join(within, ", "));
     };
     source.line(fmt::format("{} = {};", of_across(ky), transformed(columns, i, weight)));
-    source.define(output(0), at,
-                  fmt::format("select({} < {}, {}, 0.0f)", channel, channels, transformed(rows, j, of_across("tap"))));
+    source.define(
+        output(0), at,
+        fmt::format("select({} < {}, {}, {})", channel, channels, transformed(rows, j, of_across("tap")), zero));
 }
 
 void PackWinogradWeights::schedule(KernelSource& source) const {

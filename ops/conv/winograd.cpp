@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ops/conv/conv_weights.h"
+#include "ops/product/product.h"
 #include "ops/schedule/cycles.h"
 
 namespace onnx2halide {
@@ -56,6 +57,16 @@ bool KernelAxis::has_transforms(int places) const {
            std::find(winograd_places.begin(), winograd_places.end(), places) != winograd_places.end();
 }
 
+// Pairs of points ±1 and, with more than four places, ±2; see onnx::winograd::inputs and filters. A row of the inputs'
+// transform adds up to two elements, or their multiples by 4, 5 and 1 or by 4 and 1 twice.
+int64_t KernelAxis::growth_of_inputs() const { return places == 1 ? 1 : places <= 4 ? 2 : 10; }
+
+int64_t KernelAxis::growth_of_weights() const {
+    return places == 1 ? 1 : places <= 4 ? taps() : (int64_t{1} << taps()) - 1;
+}
+
+int64_t KernelAxis::binary_scale() const { return places == 1 ? 1 : places <= 4 ? 2 : 8; }
+
 bool has_tiles(const TiledKernel& kernel, const PerAxis& places) {
     const bool rows = kernel[0].has_transforms(places[0]), columns = kernel[1].has_transforms(places[1]);
     return (rows || places[0] == 1) && (columns || (places[1] == 1 && kernel[1].taps_of_phase() == 1)) &&
@@ -107,15 +118,33 @@ WinogradLoops::WinogradLoops(const Window& window, int64_t groups, int64_t input
     rows_inside = share_inside(window[row_axis]);
 }
 
+int64_t WinogradLoops::steps() const {
+    return element == ElementType::int16 ? pair : element == ElementType::uint8 ? quad : 1;
+}
+
+bool WinogradLoops::holds_integers() const {
+    if (element != ElementType::int16) return true;
+    constexpr int64_t largest = 255;  // of 8-bit integers minus a zero point
+    constexpr int most_places = 6;
+    int64_t input = largest, weight = largest, scale = 1;
+    for (const KernelAxis& axis : kernel) {
+        if (axis.places > most_places) return false;
+        input *= axis.growth_of_inputs();
+        weight *= axis.growth_of_weights();
+        scale *= axis.binary_scale();
+    }
+    return input <= INT16_MAX && weight <= INT16_MAX && largest_sum * scale <= INT32_MAX;
+}
+
 int64_t WinogradLoops::terms() const { return inputs * kernel[0].parts() * kernel[1].parts() * plane_taps; }
 
 int64_t WinogradLoops::transformed_inputs(const Target& target) const {
     const int64_t all = inputs * groups;
-    return all < target.lanes(ElementType::float32) ? std::bit_ceil(static_cast<uint64_t>(all)) : all;
+    return all < target.lanes(element) ? std::bit_ceil(static_cast<uint64_t>(all)) : all;
 }
 
 int WinogradLoops::phases_in_vector(const Target& target) const {
-    const bool are_few = inputs * groups < target.lanes(ElementType::float32) && !places_are_lanes();
+    const bool are_few = inputs * groups < target.lanes(element) && !places_are_lanes();
     return are_few && kernel[1].parts() == kernel[1].phases() ? kernel[1].phases() : 1;
 }
 

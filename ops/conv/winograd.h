@@ -53,6 +53,11 @@ struct KernelAxis {
     int64_t inputs() const;
     /// Whether there are transforms of several taps to so many places.
     bool has_transforms(int places) const;
+    /// By how much transforms of integers enlarge inputs and weights at most.
+    int64_t growth_of_inputs() const;
+    int64_t growth_of_weights() const;
+    /// The largest power of two that divides the scale of transformed integers (onnx::winograd::common_scale).
+    int64_t binary_scale() const;
 };
 
 /// A kernel along rows and along columns; a signal's one axis is that of rows.
@@ -79,6 +84,10 @@ bool has_winograd(const Window& window, int64_t groups, int64_t channels);
 /// each of them. If taps are d elements apart (dilated), so are the elements of a tile, and d tiles are interleaved
 /// along an axis: a block.
 struct WinogradLoops {
+    // Of transformed inputs and weights. int16 holds integers of up to 9 bits before they are transformed, whose
+    // products are added in pairs, in 32 bits. Only the direct algorithm has bytes, uint8, in quads.
+    ElementType element = ElementType::float32;
+    int64_t largest_sum = 0;             // the largest magnitude of a result of integers, without the bias
     int64_t inputs, channels;            // input and output channels of a group
     int64_t height = 1, width = 1;       // of the output; an estimate if open
     TiledKernel kernel;                  // without places until they are chosen
@@ -94,6 +103,13 @@ struct WinogradLoops {
     WinogradLoops(const Window& window, int64_t groups, int64_t inputs, int64_t channels);
 
     bool is_open() const { return are_open[0] || are_open[1]; }
+    /// The terms that are multiplied and added at once: input channels.
+    int64_t steps() const;
+    /// Of a transformed input or weight, and of a sum.
+    int64_t operand_bytes() const { return info(element).bytes; }
+    static constexpr int64_t sum_bytes = 4;
+    /// Whether results are exact with the kernel's tiles, or rounded as floats are.
+    bool holds_integers() const;
     /// These loops with tiles of so many places.
     WinogradLoops with_places(const PerAxis& places) const;
     /// These loops for an image with at most so many outputs along each open axis.

@@ -7,12 +7,6 @@ namespace onnx2halide {
 
 using namespace tile_axes;
 
-namespace {
-
-constexpr int64_t float_bytes = 4;
-
-}  // namespace
-
 WinogradStorage::WinogradStorage(const WinogradLoops& loops, const WinogradWalk& walk, const Target& target)
     : loops_(loops), walk_(walk), target_(target) {}
 
@@ -33,38 +27,38 @@ std::optional<int64_t> WinogradStorage::aligned_channels() const {
     const int64_t channels = loops_.transformed_inputs(target_);
     int64_t pixels = 1;
     for (const KernelAxis& axis : loops_.kernel) pixels *= axis.inputs();
-    if (loops_.places_are_lanes() || !conflict_in_level1(channels * float_bytes, pixels)) return {};
-    return channels + cache_line_bytes / float_bytes;
+    if (loops_.places_are_lanes() || !conflict_in_level1(channels * loops_.operand_bytes(), pixels)) return {};
+    return channels + cache_line_bytes / loops_.operand_bytes();
 }
 
 int64_t WinogradStorage::stored_channels() const {
     return aligned_channels().value_or(loops_.transformed_inputs(target_));
 }
 
-int64_t WinogradStorage::floats_of_input_tile() const {
+int64_t WinogradStorage::elements_of_input_tile() const {
     return stored_channels() * loops_.kernel[columns].tiled_parts();
 }
 
-bool WinogradStorage::one_more_moves_apart(int64_t floats_of_tile, int64_t tiles) const {
+bool WinogradStorage::one_more_moves_apart(int64_t tile_bytes, int64_t tiles) const {
     if (loops_.is_open() || loops_.places_are_lanes()) return false;
-    const auto conflict = [&](int64_t of) { return conflict_in_level1(floats_of_tile * of * float_bytes, places()); };
+    const auto conflict = [&](int64_t of) { return conflict_in_level1(tile_bytes * of, places()); };
     return conflict(tiles) && !conflict(tiles + 1);
 }
 
 bool WinogradStorage::moves_inputs_apart() const {
-    return one_more_moves_apart(floats_of_input_tile(), tiles_of_inputs());
+    return one_more_moves_apart(elements_of_input_tile() * loops_.operand_bytes(), tiles_of_inputs());
 }
 
 bool WinogradStorage::moves_products_apart() const {
-    return one_more_moves_apart(int64_t{walk_.product.vectors} * walk_.product.lanes, tiles_of_products());
+    return one_more_moves_apart(walk_.product.vectors * walk_.product.lanes * loops_.sum_bytes, tiles_of_products());
 }
 
 bool WinogradStorage::has_distant_inputs() const {
     if (loops_.is_open()) return false;
     const int64_t planes = loops_.kernel[rows].tiled_parts() * loops_.plane_taps,
-                  bytes = places() * tiles_of_inputs() * planes * floats_of_input_tile() * float_bytes,
-                  of_group = loops_.groups == 1 ? floats_of_input_tile() : loops_.inputs;
-    return is_distant(bytes, of_group * float_bytes, target_);
+                  bytes = places() * tiles_of_inputs() * planes * elements_of_input_tile() * loops_.operand_bytes(),
+                  of_group = loops_.groups == 1 ? elements_of_input_tile() : loops_.inputs;
+    return is_distant(bytes, of_group * loops_.operand_bytes(), target_);
 }
 
 }  // namespace onnx2halide

@@ -21,9 +21,9 @@ public:
     bool moves_products_apart() const;
     /// Tiles of the input that a strip reads besides those whose products it computes.
     int64_t further_tiles_of_inputs() const;
-    /// The floats of a transformed tile at one place, those of all groups and of parts along columns: neighbouring
+    /// The elements of a transformed tile at one place, those of all groups and of parts along columns: neighbouring
     /// tiles are as far apart.
-    int64_t floats_of_input_tile() const;
+    int64_t elements_of_input_tile() const;
     /// Whether the products wait for transformed inputs, which the second-level cache does not hold.
     bool has_distant_inputs() const;
 
@@ -38,8 +38,8 @@ private:
     /// The tiles whose products a strip computes, and the tiles that these read.
     int64_t tiles_of_products() const;
     int64_t tiles_of_inputs() const;
-    /// Whether places of so many tiles of so many floats conflict, and would not with one more.
-    bool one_more_moves_apart(int64_t floats_of_tile, int64_t tiles) const;
+    /// Whether places of so many tiles of so many bytes conflict, and would not with one more.
+    bool one_more_moves_apart(int64_t tile_bytes, int64_t tiles) const;
 };
 
 }  // namespace onnx2halide

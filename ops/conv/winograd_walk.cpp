@@ -7,6 +7,7 @@
 
 #include "ops/conv/conv_weights.h"
 #include "ops/conv/dots_tile.h"
+#include "ops/product/product.h"
 
 namespace onnx2halide {
 
@@ -31,30 +32,30 @@ double transform_cycles(const TiledKernel& kernel, int64_t bytes, const Target& 
 /// What the products at one place and direct sums have in common: they sum over input channels.
 ConvLoops sums_of_inputs(const WinogradLoops& loops) {
     ConvLoops sums{};
-    sums.element = ElementType::float32;
+    sums.element = sum_type(loops.element);
     sums.channels = loops.channels;
     sums.groups = loops.groups;
     sums.max_lanes = weight_block;
-    sums.inner_products = loops.inputs;
+    sums.inner_products = loops.inputs / loops.steps();
     return sums;
 }
 
 /// The tile of one place's matrix product, for so many tiles at a time.
 ConvTile choose_product_tile(const WinogradLoops& loops, int64_t tiles, const Target& target) {
     ConvLoops product = sums_of_inputs(loops);
-    product.products = loops.terms();
+    product.products = loops.terms() / loops.steps();
     product.width = tiles;
     product.open_width = loops.is_open();
     product.is_row_of_image = false;
     product.stores_sums = true;
     product.height = 1;
-    product.input_pixel_bytes = loops.inputs * loops.groups * 4;
+    product.input_pixel_bytes = loops.inputs * loops.groups * loops.operand_bytes();
     return choose_conv_tile(product, target);
 }
 
 /// Bytes of packed weights, given their number per output channel of a group.
 int64_t weight_bytes(const WinogradLoops& loops, int64_t weights) {
-    return weights * ceil_div(loops.channels, weight_block) * weight_block * loops.groups * 4;
+    return weights * ceil_div(loops.channels, weight_block) * weight_block * loops.groups * loops.operand_bytes();
 }
 
 /// Cycles of a strip of so many rows of blocks: those spent once, and those spent per tile of channels.
@@ -74,17 +75,17 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
                   inputs = loops.inputs * loops.groups;
     const ConvTile product = choose_product_tile(loops, tiles, target);
     const double one = static_cast<double>(product.cycles * ceil_div(tiles, product.pixels));
-    const int64_t terms = loops.terms();
+    const int64_t terms = loops.terms(), bytes = loops.operand_bytes();
     const int64_t channels = ceil_div(int64_t{product.lanes} * product.vectors, weight_block) * weight_block;
-    const auto tile_weights = static_cast<double>(terms * channels * 4);  // in whole cache lines
+    const auto tile_weights = static_cast<double>(terms * channels * bytes);  // in whole cache lines
     // Tiles that several rows share are transformed once.
     const KernelAxis& of_rows = loops.kernel[0];
     const int64_t shifts = of_rows.shifts(),
                   input_tiles = tiles + (shifts - 1) * of_rows.dilation * loops.tiles_in_block_row();
     const int64_t input_bytes =
-        places * input_tiles * (terms / of_rows.parts() * of_rows.tiled_parts()) * loops.groups * 4;
+        places * input_tiles * (terms / of_rows.parts() * of_rows.tiled_parts()) * loops.groups * bytes;
     // Weights and transformed inputs of a group are streamed while the products are computed.
-    const int64_t place_inputs = tiles * terms * 4;
+    const int64_t place_inputs = tiles * terms * bytes;
     const double streamed = tile_weights / read_rate(weight_bytes(loops, places * terms), target) +
                             static_cast<double>(place_inputs) / read_rate(input_bytes, target);
     // Each tile of the product reads the weights of a place again, while the inputs of the place pass.
@@ -93,22 +94,22 @@ StripCycles strip_cycles(const WinogradLoops& loops, int64_t rows, const Target&
                              : tile_weights * static_cast<double>(ceil_div(tiles, product.pixels)) /
                                    read_rate(static_cast<int64_t>(tile_weights) + place_inputs, target);
     StripCycles cycles{product, 0, 0};
-    const auto transformed = [&](int64_t count, int64_t vectors, int64_t lanes, int64_t bytes) {
+    const int64_t register_lanes = target.lanes(loops.element);
+    const auto transformed = [&](int64_t count, int64_t vectors, int64_t vector_bytes, int64_t buffered) {
         // A processor may start more operations per cycle on vectors that do not fill a register.
-        const int vector_bytes = static_cast<int>(std::min<int64_t>(lanes, product.lanes) * 4);
-        const double share = target.multiply_adds / target.multiply_adds_of(vector_bytes);
-        return static_cast<double>(places * count * vectors) * share * transform_cycles(loops.kernel, bytes, target);
+        const double share = target.multiply_adds / target.multiply_adds_of(static_cast<int>(vector_bytes));
+        return static_cast<double>(places * count * vectors) * share * transform_cycles(loops.kernel, buffered, target);
     };
     const int64_t parts = of_rows.tiled_parts() * loops.kernel[1].tiled_parts(),
                   in_vector = loops.phases_in_vector(target), lanes = loops.transformed_inputs(target) * in_vector,
-                  vectors = ceil_div(lanes, product.lanes) * parts / in_vector;
-    cycles.once = (transformed(input_tiles, vectors, lanes, input_bytes) +
+                  vectors = ceil_div(lanes, register_lanes) * parts / in_vector;
+    cycles.once = (transformed(input_tiles, vectors, std::min(lanes, register_lanes) * bytes, input_bytes) +
                    copy_cycles * static_cast<double>(inputs_of_strip(loops, rows) * inputs)) *
                   static_cast<double>(loops.plane_taps);
-    cycles.channels =
-        (std::max({one, streamed, again}) * static_cast<double>(places) +
-         transformed(tiles, product.vectors, product.lanes, places * tiles * product.lanes * product.vectors * 4)) *
-        static_cast<double>(channel_tiles(loops, product));
+    cycles.channels = (std::max({one, streamed, again}) * static_cast<double>(places) +
+                       transformed(tiles, product.vectors, product.lanes * loops.sum_bytes,
+                                   places * tiles * product.lanes * product.vectors * loops.sum_bytes)) *
+                      static_cast<double>(channel_tiles(loops, product));
     return cycles;
 }
 
@@ -128,7 +129,8 @@ double with_weights(double arithmetic, int64_t bytes, double counted_rate, const
 /// Cycles to write an image's results to where the next kernel reads them.
 double write_cycles(const WinogradLoops& loops, const Target& target) {
     const double bytes =
-        static_cast<double>(loops.channels * loops.groups * loops.planes * loops.height * loops.width * 4);
+        static_cast<double>(loops.channels * loops.groups * loops.planes * loops.height * loops.width) *
+        static_cast<double>(loops.operand_bytes());
     // Half of a cache holds other values, as measured.
     return bytes / read_rate(2 * static_cast<int64_t>(bytes) * loops.images, target);
 }
@@ -193,10 +195,11 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     const int64_t input = std::max<int64_t>(1, along.inputs_under(loops.height) - loops.padding),
                   reach = ceil_div((loops.height - 1) * along.stride + input, int64_t{along.dilation}),
                   taps = is_row ? std::min<int64_t>(along.kernel, reach) : along.kernel;
-    direct.products = loops.inputs * loops.plane_taps * taps * loops.kernel[1].kernel;
+    direct.products = loops.inputs / loops.steps() * loops.plane_taps * taps * loops.kernel[1].kernel;
     direct.width = is_row ? loops.height : loops.width;
     direct.height = is_row ? 1 : loops.height;
-    direct.input_pixel_bytes = loops.inputs * loops.groups * 4 * loops.kernel[is_row ? 0 : 1].stride;
+    direct.input_pixel_bytes =
+        loops.inputs * loops.groups * loops.operand_bytes() * loops.kernel[is_row ? 0 : 1].stride;
     const ConvTile tile = choose_conv_tile(direct, target);
     const int64_t tiles =
         ceil_div(direct.width, tile.pixels) * ceil_div(direct.height, tile.tile_rows) * channel_tiles(loops, tile);
@@ -204,12 +207,12 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     const double share = !is_row && tile.tile_rows == 1 ? loops.rows_inside : 1;
     const double copy = copy_cycles * static_cast<double>(loops.inputs * loops.groups * loops.height * loops.width);
     // Convolutions with few channels read the input in place.
-    const auto dots = choose_dots(direct, loops.inputs, target);
+    const auto dots = loops.steps() == 1 ? choose_dots(direct, loops.inputs, target) : std::nullopt;
     const double plane =
         std::min(static_cast<double>(tile.cycles * tiles) * share + copy, dots ? dots->all_cycles * share : INFINITY);
     // Results are written while others are computed.
     const double image = std::max(plane * static_cast<double>(loops.planes), write_cycles(loops, target));
-    return with_weights(image, weight_bytes(loops, direct.products), level2_rate, loops, policy);
+    return with_weights(image, weight_bytes(loops, direct.products * loops.steps()), level2_rate, loops, policy);
 }
 
 namespace {
@@ -239,8 +242,12 @@ std::vector<PerAxis> choices_of_places(std::span<const WinogradLoops> convs) {
         for (const int columns : numbers) {
             // Vectors of 4, 6 or 8 lanes are cheap.
             const bool are_odd_lanes = have_lanes && (columns > 1 ? columns : rows) % 2 != 0;
-            if (rows * columns <= most_places && !are_odd_lanes && has_tiles(convs.front().kernel, {rows, columns}))
-                choices.push_back({rows, columns});
+            if (rows * columns > most_places || are_odd_lanes || !has_tiles(convs.front().kernel, {rows, columns}))
+                continue;
+            const bool are_exact = std::ranges::all_of(convs, [&](const WinogradLoops& conv) {
+                return conv.with_places({rows, columns}).holds_integers();
+            });
+            if (are_exact) choices.push_back({rows, columns});
         }
     }
     return choices;

@@ -38,12 +38,20 @@ def model(
 
 
 def exact(proto: onnx.ModelProto, values: dict[str, np.ndarray]) -> np.ndarray:
-    """The model's output in float64, by plain sums."""
+    """The output in float64 of a convolution and what follows it in `model`."""
+    constants = {tensor.name: numpy_helper.to_array(tensor).astype(np.float64) for tensor in proto.graph.initializer}
+    axes = len(constants["w"].shape) - 2
+    result = sums(proto, values["x"]) + constants.get("b", np.zeros(1)).reshape(1, -1, *[1] * axes)
+    return np.maximum(result + values.get("r", 0), 0)
+
+
+def sums(proto: onnx.ModelProto, x: np.ndarray) -> np.ndarray:
+    """The sums in float64 of a model's first node, a convolution of x with weights w, without a bias."""
     constants = {tensor.name: numpy_helper.to_array(tensor).astype(np.float64) for tensor in proto.graph.initializer}
     attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.graph.node[0].attribute}
     pads, strides, dilations, group = (attributes[name] for name in ("pads", "strides", "dilations", "group"))
     axes = len(strides)
-    padded = np.pad(values["x"].astype(np.float64), ((0, 0), (0, 0), *zip(pads[:axes], pads[axes:], strict=True)))
+    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), *zip(pads[:axes], pads[axes:], strict=True)))
     kernel = constants["w"].shape[2:]
     shape = [dim.dim_value for dim in proto.graph.output[0].type.tensor_type.shape.dim]
     padded = padded.reshape(padded.shape[0], group, -1, *padded.shape[2:])
@@ -56,8 +64,7 @@ def exact(proto: onnx.ModelProto, values: dict[str, np.ndarray]) -> np.ndarray:
             for first, stride, extent in zip(firsts, strides, shape[2:], strict=True)
         )
         result += np.einsum("ngc...,gkc->ngk...", padded[(..., *windows)], weights[(..., *tap)], optimize=True)
-    result = result.reshape(shape) + constants.get("b", np.zeros(1)).reshape(1, -1, *[1] * axes)
-    return np.maximum(result + values.get("r", 0), 0)
+    return result.reshape(shape)
 
 
 def error(convolution: Recipe) -> float:
@@ -71,3 +78,28 @@ def error(convolution: Recipe) -> float:
     got = convolution.compile().run(values)[0]
     assert got.shape == expected.shape
     return np.abs(got.astype(np.float64) - expected).max() / np.abs(expected).max()
+
+
+def resized(proto: onnx.ModelProto, spatial: list[int]) -> onnx.ModelProto:
+    """The same convolution of an input of this size."""
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(proto)
+    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.graph.node[0].attribute}
+    kernel = proto.graph.initializer[0].dims[2:]
+    places = [
+        (extent + sum(attributes["pads"][i :: len(spatial)]) - attributes["dilations"][i] * (kernel[i] - 1) - 1) // attributes["strides"][i] + 1
+        for i, extent in enumerate(spatial)
+    ]
+    for value, extents in ((fixed.graph.input[0], spatial), (fixed.graph.output[0], places)):
+        for dim, extent in zip(value.type.tensor_type.shape.dim[2:], extents, strict=True):
+            dim.dim_value = extent
+    return fixed
+
+
+def of_open_size(proto: onnx.ModelProto, dims: tuple[str, ...]) -> onnx.ModelProto:
+    """The convolution itself, from then on of an input whose size has these names."""
+    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim[2:], dims, strict=True):
+        dim.dim_param = name
+    for dim in proto.graph.output[0].type.tensor_type.shape.dim[2:]:
+        dim.Clear()
+    return proto

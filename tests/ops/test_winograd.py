@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnx2halide
-from convolutions import error, exact, model
+from convolutions import error, exact, model, of_open_size, resized
 from onnx2halide.bench import Compiled
 from onnx2halide.clocks import StepClock
 from onnx2halide.compiler import Options
@@ -170,30 +170,6 @@ def test_only_what_it_can_compute(options):
     x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
     results = [onnx2halide.compile(proto, convolution=name).run([x])[0] for name in ("winograd", "direct")]
     assert np.array_equal(*results)
-
-
-def resized(proto: onnx.ModelProto, spatial: list[int]) -> onnx.ModelProto:
-    """The same convolution of an input of this size."""
-    fixed = onnx.ModelProto()
-    fixed.CopyFrom(proto)
-    attributes = {attribute.name: helper.get_attribute_value(attribute) for attribute in proto.graph.node[0].attribute}
-    kernel = proto.graph.initializer[0].dims[2:]
-    places = [
-        (extent + sum(attributes["pads"][i :: len(spatial)]) - attributes["dilations"][i] * (kernel[i] - 1) - 1) // attributes["strides"][i] + 1
-        for i, extent in enumerate(spatial)
-    ]
-    for value, extents in ((fixed.graph.input[0], spatial), (fixed.graph.output[0], places)):
-        for dim, extent in zip(value.type.tensor_type.shape.dim[2:], extents, strict=True):
-            dim.dim_value = extent
-    return fixed
-
-
-def of_open_size(proto: onnx.ModelProto, dims: tuple[str, ...]) -> onnx.ModelProto:
-    for dim, name in zip(proto.graph.input[0].type.tensor_type.shape.dim[2:], dims, strict=True):
-        dim.dim_param = name
-    for dim in proto.graph.output[0].type.tensor_type.shape.dim[2:]:
-        dim.Clear()
-    return proto
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,27 @@ TEST_CASE("if rows are not transformed, their taps are parts, which share tiles"
     CHECK_FALSE(has_tiles({row, row}, {6, 1}));
 }
 
+TEST_CASE("tiles of integers hold them exactly", "[winograd]") {
+    const auto holds = [](int kernel, const PerAxis& places, int64_t largest_sum) {
+        WinogradLoops loops = square(kernel, 64, 64, 28);
+        loops.element = ElementType::int16;
+        loops.largest_sum = largest_sum;
+        return loops.with_places(places).holds_integers();
+    };
+    // The sums are multiplied by powers of two: 8 along an axis of 5 or 6 places, 2 along others.
+    CHECK(holds(3, {6, 6}, INT32_MAX / 64));
+    CHECK_FALSE(holds(3, {6, 6}, INT32_MAX / 64 + 1));
+    CHECK(holds(3, {6, 4}, INT32_MAX / 16));
+    CHECK_FALSE(holds(3, {6, 4}, INT32_MAX / 16 + 1));
+    CHECK(holds(3, {1, 5}, INT32_MAX / 8));
+    CHECK(holds(3, {4, 4}, INT32_MAX / 4));
+    // Weights of 5 taps are up to 31 times as large at a place along each axis.
+    CHECK_FALSE(holds(5, {6, 6}, 1));
+    CHECK(holds(5, {1, 6}, 1));
+    // There are no transforms of integers to more places.
+    CHECK_FALSE(holds(3, {1, 8}, 1));
+}
+
 TEST_CASE("tiles are as large as pays off for images and kernels", "[winograd]") {
     const auto target = Target::parse("x86-64-linux-avx512_skylake");
     const auto tile = [&](const WinogradLoops& loops) { return choose_winograd(loops, {}, target).value().places; };

@@ -39,6 +39,42 @@ void check_lanes() {
     }
 }
 
+int64_t integer_value(const Expr& expression) {
+    const Expr simplified = Internal::simplify(cast<int64_t>(expression));
+    const auto* constant = simplified.as<Internal::IntImm>();
+    REQUIRE(constant);
+    return constant->value;
+}
+
+/// Integers of 9 bits; the largest ones among them.
+Expr integer(int i) { return cast<int16_t>(i % 2 == 0 ? 255 : i % 5 * 90 - 255); }
+Expr integer_weight(int i) { return cast<int16_t>(i % 3 == 1 ? 37 - 80 * i : -255); }
+
+template <int taps, int places>
+void check_integers() {
+    constexpr int outputs = places - taps + 1;
+    INFO(taps << " taps, " << places << " places");
+    const auto product = [](int place) {
+        const Expr input = Internal::simplify(onnx::winograd::input<places>(place, integer)),
+                   weight = Internal::simplify(onnx::winograd::filter<taps, places>(place, integer_weight));
+        REQUIRE(input.type() == Int(16));
+        REQUIRE(weight.type() == Int(16));
+        return cast<uint32_t>(cast<int32_t>(input) * cast<int32_t>(weight));
+    };
+    for (int output = 0; output < outputs; ++output) {
+        int64_t expected = 0;
+        for (int tap = 0; tap < taps; ++tap)
+            expected += integer_value(integer(output + tap)) * integer_value(integer_weight(tap));
+        const Expr scaled = onnx::winograd::output<outputs, places>(output, product);
+        CHECK(integer_value(onnx::winograd::quotient<places, 1>(scaled)) == expected);
+    }
+}
+
+template <int places, int... taps>
+void check_filters_of_integers(std::integer_sequence<int, taps...>) {
+    (check_integers<taps + 2, places>(), ...);
+}
+
 template <int places, int... taps>
 void check_filters(std::integer_sequence<int, taps...>) {
     (check_filter<taps + 2, places>(), ...);
@@ -55,4 +91,11 @@ TEST_CASE("Winograd's transforms compute the outputs of filters of all lengths",
     check_filters<6>(std::make_integer_sequence<int, 4>());
     check_filters<7>(std::make_integer_sequence<int, 5>());
     check_filters<8>(std::make_integer_sequence<int, 6>());
+}
+
+TEST_CASE("Winograd's transforms of integers are exact", "[winograd]") {
+    check_filters_of_integers<3>(std::make_integer_sequence<int, 1>());
+    check_filters_of_integers<4>(std::make_integer_sequence<int, 2>());
+    check_filters_of_integers<5>(std::make_integer_sequence<int, 3>());
+    check_filters_of_integers<6>(std::make_integer_sequence<int, 4>());
 }

@@ -29,6 +29,9 @@ std::string factors(const std::string& product, const char* target = "x86-64-lin
         large = input int8[1,64,56,56]
         l = DequantizeLinear-21(large, s)
         k64 = constant int8[64,64,3,3]
+        eight = input int8[1,8,56,56]
+        e = DequantizeLinear-21(eight, s)
+        k8 = constant int8[64,8,3,3]
         a = DequantizeLinear-21(x, s, z)
         i = DequantizeLinear-21(image, s)
         f = DequantizeLinear-21(few, s)
@@ -71,10 +74,10 @@ TEST_CASE("products stay in floats if sums of integers would differ or be slower
     CHECK(factors("d = DequantizeLinear-21(k2, s)\n y = Conv(i, d) group=2") == reals);
     // There is one term per channel, so no pairs.
     CHECK(factors("d = DequantizeLinear-21(k1, s)\n y = Conv(f, d)") == reals);
-    // Winograd's algorithm is faster than pairs that take two instructions.
-    const std::string convolution = "d = DequantizeLinear-21(k64, s)\n y = Conv(l, d)";
-    CHECK(factors(convolution) == reals);
-    CHECK(factors(convolution + " strides=3,3") == integers);
+    // Winograd's algorithm is faster than pairs that take two instructions; it transforms integers of many channels.
+    CHECK(factors("d = DequantizeLinear-21(k8, s)\n y = Conv(e, d)") == reals);
+    CHECK(factors("d = DequantizeLinear-21(k8, s)\n y = Conv(e, d) strides=3,3") == integers);
+    CHECK(factors("d = DequantizeLinear-21(k64, s)\n y = Conv(l, d)") == integers);
     CHECK(factors("y = MatMul(a, r)", "x86-64-linux-avx2-fma", "r = constant float32[8,6]") == reals);
 }
 
