@@ -29,7 +29,7 @@ bool is_plain(const Node& node) {
     return node.integer("transA", 0) == 0 && node.real("alpha", 1) == 1 && !node.has_input(2);
 }
 
-/// Whether Winograd's algorithm computes a convolution of centred integers faster than sums of bytes.
+/// Whether Winograd's algorithm is requested, or computes a convolution of centred integers faster than sums of bytes.
 bool prefers_winograd(const Node& node, const Centred& left, const Centred& right, const Target& target,
                       const ConvPolicy& policy) {
     auto loops = node.op_type == "Conv" ? winograd_loops(node) : std::nullopt;
@@ -37,7 +37,7 @@ bool prefers_winograd(const Node& node, const Centred& left, const Centred& righ
     const auto walk = integers ? choose_winograd(*integers, policy, target) : std::nullopt;
     if (!walk) return false;
     loops->element = ElementType::uint8;
-    return walk->cycles < direct_cycles(*loops, policy, target);
+    return policy.algorithm == ConvAlgorithm::winograd || walk->cycles < direct_cycles(*loops, policy, target);
 }
 
 /// A convolution or a product that can sum bytes.
