@@ -9,6 +9,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include <Halide.h>
 
@@ -42,6 +43,27 @@ public:
         add_output(add("BatchNormalization", {sum, parameter(), parameter(), parameter(), parameter()}, {}));
     }
 
+    /// A convolution of bytes by weights with a scale for each channel, as quantisers write it: as one node, and
+    /// between nodes that dequantise and quantise.
+    void add_quantised(const Conv& conv) {
+        Value* image = input({1, conv.inputs, conv.width, conv.width}, ElementType::uint8);
+        Value *kernel = bytes({conv.outputs, conv.inputs / conv.group, conv.size, conv.size}),
+              *zeros = constant<int8_t>(ElementType::int8, {conv.outputs}, 0),
+              *bias = constant<int32_t>(ElementType::int32, {conv.outputs}, 1), *scales = weights({conv.outputs}),
+              *scale = weights({}), *zero = constant<uint8_t>(ElementType::uint8, {}, 0);
+        const std::map<std::string, Attribute> attributes = {
+            {"strides", std::vector(2, conv.stride)}, {"pads", std::vector(4, conv.size / 2)}, {"group", conv.group}};
+        graph_.outputs.push_back(
+            add("QLinearConv", {image, scale, zero, kernel, scales, zeros, scale, zero, bias}, attributes, 10));
+        const std::map<std::string, Attribute> by_channel = {{"axis", int64_t{0}}};
+        Value* real = add("Conv",
+                          {add("DequantizeLinear", {image, scale, zero}, {}),
+                           add("DequantizeLinear", {kernel, scales, zeros}, by_channel),
+                           add("DequantizeLinear", {bias, scales}, by_channel)},
+                          attributes);
+        graph_.outputs.push_back(add("QuantizeLinear", {real, scale, zero}, {}));
+    }
+
     /// A vector's product as classifiers end with, and one of many rows as in transformers.
     void add_products(int64_t inputs, int64_t outputs) {
         for (const int64_t is_transposed : {0, 1}) {
@@ -59,33 +81,37 @@ public:
     }
 
 private:
-    Value* input(const std::vector<Dim>& shape) {
+    Value* input(const std::vector<Dim>& shape, ElementType element = ElementType::float32) {
         Value* value = graph_.new_value("image");
-        value->type = TensorType(ElementType::float32, shape);
+        value->type = TensorType(element, shape);
         graph_.inputs.push_back(value);
         return value;
     }
 
-    /// No two elements are equal, so that passes do not simplify them.
-    Value* weights(const std::vector<int64_t>& shape) {
-        const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies());
-        std::vector<float> elements(count);
-        std::iota(elements.begin(), elements.end(), 1.0f);
+    /// Consecutive numbers, so that passes do not simplify what has equal elements.
+    template <typename T>
+    Value* constant(ElementType element, const std::vector<int64_t>& shape, T first, T step = {}) {
+        std::vector<T> elements(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies()));
+        for (T& each : elements) each = std::exchange(first, static_cast<T>(first + step));
         Value* value = graph_.new_value("weights");
-        value->constant = make_constant(ElementType::float32, shape, elements);
+        value->constant = make_constant(element, shape, elements);
         value->type = value->constant->type();
         return value;
     }
 
+    Value* weights(const std::vector<int64_t>& shape) { return constant(ElementType::float32, shape, 1.0f, 1.0f); }
+    Value* bytes(const std::vector<int64_t>& shape) { return constant<int8_t>(ElementType::int8, shape, -100, 7); }
+
     /// Each passes an activation.
     void add_output(Value* value) { graph_.outputs.push_back(add("Relu", {value}, {})); }
 
-    Value* add(const std::string& op_type, std::vector<Value*> inputs, std::map<std::string, Attribute> attributes) {
+    Value* add(const std::string& op_type, std::vector<Value*> inputs, std::map<std::string, Attribute> attributes,
+               int version = 13) {
         Value* output = graph_.new_value(op_type);
         Node node;
         node.name = output->name;
         node.op_type = op_type;
-        node.version = 13;
+        node.version = version;
         node.attributes = std::move(attributes);
         node.inputs = std::move(inputs);
         node.outputs = {output};
@@ -102,12 +128,16 @@ void add_usual(Layers& layers) {
     constexpr int64_t picture = 224;
     for (const int64_t stride : {1, 2}) {
         for (const int64_t size : {3, 5, 7}) layers.add(Layers::Conv{3, 96, picture, size, stride});
+        for (const int64_t size : {3, 7}) layers.add_quantised({3, 96, picture, size, stride});
         for (const auto [width, channels] :
              {std::pair{112, 72}, {80, 96}, {56, 128}, {40, 192}, {28, 256}, {20, 320}, {14, 512}, {7, 512}}) {
             for (const int64_t size : {1, 3}) {
                 layers.add(Layers::Conv{channels, channels, width, size, stride});
                 layers.add(Layers::Conv{channels / 4, channels, width, size, stride});
             }
+            layers.add_quantised({channels, channels, width, 3, stride});
+            layers.add_quantised({channels / 4, channels, width, 1, stride});
+            layers.add_quantised({channels, channels, width, 3, stride, channels});
             for (const int64_t size : {3, 5}) {
                 layers.add(Layers::Conv{channels, channels, width, size, stride, channels});
                 layers.add(Layers::Conv{channels / 8, channels / 4, width, size, stride});

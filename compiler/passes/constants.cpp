@@ -54,6 +54,9 @@ std::optional<Constant> constant_of_known(const Value& value) {
     switch (type.element) {
     case int64: return numbers<int64_t>(type, *value.known);
     case int32: return numbers<int32_t>(type, *value.known);
+    case uint32: return numbers<uint32_t>(type, *value.known);
+    case int16: return numbers<int16_t>(type, *value.known);
+    case uint16: return numbers<uint16_t>(type, *value.known);
     case boolean:
     case uint8: return numbers<uint8_t>(type, *value.known);
     case int8: return numbers<int8_t>(type, *value.known);

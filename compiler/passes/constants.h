@@ -9,8 +9,7 @@
 namespace onnx2halide {
 
 /// A constant of a value's known elements. Returns nullopt if they contain a symbol, if the value is not row-major,
-/// which is the order of known elements, or if its element type is not one of those that occur in computations of
-/// sizes.
+/// which is the order of known elements, or if parameters hardly have its element type, such as narrow floats.
 std::optional<Constant> constant_of_known(const Value& value);
 
 /// Adds a row of int64 numbers, such as a shape or the starts of a Slice. The value's name starts with `hint`.

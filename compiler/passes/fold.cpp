@@ -52,17 +52,28 @@ private:
         return true;
     }
 
-    /// Moves foldable nodes out of one graph. Returns whether there were any.
+    /// Moves foldable nodes out of one graph. Returns whether the program got any; results of known elements need none.
     bool cut(Graph& graph) {
         std::vector<Node*> moved;
+        bool has_copies = false;
         for (const auto& node : graph.nodes()) {
             if (!is_foldable(*node)) continue;
             moved.push_back(node.get());
+            if (make_known(*node)) continue;
             copy_node(*node);
+            has_copies = true;
         }
         for (Node* node : moved) collect_results(graph, *node, moved);
         for (auto node = moved.rbegin(); node != moved.rend(); ++node) graph.remove(*node);
-        return !moved.empty();
+        return has_copies;
+    }
+
+    /// Makes a node's result a constant if its elements are known.
+    static bool make_known(const Node& node) {
+        Value* output = node.outputs.size() == 1 ? node.outputs[0] : nullptr;
+        if (!output || !output->known) return false;
+        output->constant = constant_of_known(*output);
+        return output->constant.has_value();
     }
 
     /// Whether a node depends on constants only, and its results are of known size, not empty, and have no symbols
@@ -114,7 +125,7 @@ private:
             return std::find(moved.begin(), moved.end(), consumer) == moved.end();
         };
         for (Value* output : node.outputs) {
-            if (!output ||
+            if (!output || output->constant ||
                 (!graph.is_output(output) && std::none_of(output->consumers.begin(), output->consumers.end(), stays)))
                 continue;
             add_result(output);

@@ -341,12 +341,14 @@ void read_differing_scalars(Graph& graph, const std::vector<Target>& targets, co
     for (Value* number : numbers) number->is_passed_to_kernels = differing.contains(number);
 }
 
-/// Kernels for any model read numbers instead of containing them.
+/// Kernels for any model read numbers instead of containing them: scales, zero points and the like, but not sizes and
+/// indices, which determine what a kernel computes.
 void read_numbers(const Graph& graph) {
     for (const auto& node : graph.nodes()) {
         for (Value* input : node->inputs) {
-            if (input && input->is_constant() && is_literal(input) && is_float(input->checked_type().element))
-                input->is_passed_to_kernels = true;
+            if (!input || !input->is_constant() || !is_literal(input)) continue;
+            const ElementType element = input->checked_type().element;
+            input->is_passed_to_kernels = element != ElementType::int64 && element != ElementType::boolean;
         }
     }
 }
