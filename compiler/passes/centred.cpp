@@ -87,7 +87,7 @@ Range range_of(const Centred& operand) {
 
 std::optional<WinogradLoops> integer_winograd(const Centred& data, const Centred& weights, const WinogradLoops& loops,
                                               const Target& target) {
-    constexpr int64_t few_channels = 16;
+    constexpr int64_t few_channels = 16;  // do not fill vectors of 16 bits
     WinogradLoops integers = loops;
     integers.element = ElementType::int16;
     if (target.pair_rate == 0 || loops.inputs % integers.steps() != 0 || loops.inputs * loops.groups < few_channels)

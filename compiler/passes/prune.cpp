@@ -21,8 +21,8 @@ std::optional<Constant> constant_view(const Node& node) {
     return view;
 }
 
-/// The constant of a value's known elements. Centred zero points, in 16 bits, stay casts of bytes, which passes look for,
-/// until constants are folded.
+/// The constant of a value's known elements. Centred zero points, in 16 bits, stay casts of bytes, which passes look
+/// for, until constants are folded.
 std::optional<Constant> known_constant(const Value& value) {
     return value.checked_type().element == ElementType::int16 ? std::nullopt : constant_of_known(value);
 }

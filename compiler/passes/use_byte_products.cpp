@@ -37,7 +37,9 @@ bool prefers_winograd(const Node& node, const Centred& left, const Centred& righ
     const auto walk = integers ? choose_winograd(*integers, policy, target) : std::nullopt;
     if (!walk) return false;
     loops->element = ElementType::uint8;
-    return policy.algorithm == ConvAlgorithm::winograd || walk->cycles < direct_cycles(*loops, policy, target);
+    constexpr double least_gain = 1.15;  // that justifies several times the weights' memory
+    return policy.algorithm == ConvAlgorithm::winograd ||
+           walk->cycles * least_gain < direct_cycles(*loops, policy, target);
 }
 
 /// A convolution or a product that can sum bytes.

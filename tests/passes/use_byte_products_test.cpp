@@ -23,6 +23,12 @@ std::unique_ptr<Graph> rewritten(const std::string& product, const char* target 
         k2 = constant int8[4,4,3,3] 1
         k3 = constant int8[4,3,3,3] 1
         k1 = constant int8[4,1,3,3] 1
+        large = input uint8[1,64,56,56]
+        k64 = constant int8[64,64,3,3] 1
+        deep = input uint8[1,512,14,14]
+        k512 = constant int8[512,512,3,3] 1
+        reals = constant float32[512,512,3,3]
+        computed = Cast-13(reals) to=3
         colours = input uint8[1,3,5,5]
         grey = input uint8[1,1,5,5]
         bias = constant int32[4] 1
@@ -43,6 +49,11 @@ std::unique_ptr<Graph> rewritten(const std::string& product, const char* target 
         d2 = Cast-13(k2) to=5
         d3 = Cast-13(k3) to=5
         d1 = Cast-13(k1) to=5
+        l = Cast-13(large) to=5
+        d64 = Cast-13(k64) to=5
+        p = Cast-13(deep) to=5
+        d512 = Cast-13(k512) to=5
+        dcomputed = Cast-13(computed) to=5
         c3 = Cast-13(colours) to=5
         c1 = Cast-13(grey) to=5
         u16 = Cast-13(u) to=5
@@ -78,6 +89,14 @@ TEST_CASE("products of centred bytes multiply the bytes themselves") {
     CHECK(factors("y = Conv(ic, d, bias) pads=1,1,1,1") == bytes);
     CHECK(factors("y = Conv(c3, d3)") == bytes);  // with a fourth channel of zeros
     CHECK(factors("v = Sub-14(u16, middle16)\n y = MatMul(c, v)") == bytes);
+}
+
+TEST_CASE("Winograd's algorithm transforms words where it is faster than sums of bytes") {
+    CHECK(factors("y = Conv(l, d64) pads=1,1,1,1") == words);
+    CHECK(factors("y = Conv(l, d64) strides=3,3") == bytes);
+    // Weights that are not known yet might be so large that they leave no room for the scale of such tiles.
+    CHECK(factors("y = Conv(p, d512) pads=1,1,1,1") == words);
+    CHECK(factors("y = Conv(p, dcomputed) pads=1,1,1,1") == bytes);
 }
 
 TEST_CASE("other products stay as they are") {
