@@ -23,7 +23,8 @@ def start(tmp_path, words=COMPILE, **options) -> subprocess.Popen:
     environment = os.environ | {"ONNX2HALIDE_CACHE": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "temporary")}
     process = subprocess.Popen([COMPILER, *words], cwd=tmp_path, env=environment, start_new_session=True, stderr=subprocess.PIPE, text=True, **options)
     deadline = time.monotonic() + 60
-    while not (any((tmp_path / "temporary").rglob("generators.cpp")) and len(in_session(process.pid)) > 1):
+    # Unlike rglob, walk goes on if a folder disappears meanwhile.
+    while not (any("generators.cpp" in files for _, _, files in os.walk(tmp_path / "temporary")) and len(in_session(process.pid)) > 1):
         assert process.poll() is None and time.monotonic() < deadline
         time.sleep(0.005)
     return process
