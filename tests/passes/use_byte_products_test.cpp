@@ -51,7 +51,7 @@ std::unique_ptr<Graph> rewritten(const std::string& product, const char* target 
         d1 = Cast-13(k1) to=5
         l = Cast-13(large) to=5
         d64 = Cast-13(k64) to=5
-        p = Cast-13(deep) to=5
+        deep16 = Cast-13(deep) to=5
         d512 = Cast-13(k512) to=5
         dcomputed = Cast-13(computed) to=5
         c3 = Cast-13(colours) to=5
@@ -95,8 +95,8 @@ TEST_CASE("Winograd's algorithm transforms words where it is faster than sums of
     CHECK(factors("y = Conv(l, d64) pads=1,1,1,1") == words);
     CHECK(factors("y = Conv(l, d64) strides=3,3") == bytes);
     // Weights that are not known yet might be so large that they leave no room for the scale of such tiles.
-    CHECK(factors("y = Conv(p, d512) pads=1,1,1,1") == words);
-    CHECK(factors("y = Conv(p, dcomputed) pads=1,1,1,1") == bytes);
+    CHECK(factors("y = Conv(deep16, d512) pads=1,1,1,1") == words);
+    CHECK(factors("y = Conv(deep16, dcomputed) pads=1,1,1,1") == bytes);
 }
 
 TEST_CASE("other products stay as they are") {
