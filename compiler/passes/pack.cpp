@@ -140,7 +140,7 @@ Value* add_winograd_packing(Graph& graph, const Node& conv, const PerAxis& place
     const std::vector<int64_t> strides = spatial_attribute(conv, "strides", kernel.size());
     std::map<std::string, Attribute> attributes = {
         {"places", as_integers(places)}, {"kernel_shape", kernel}, {"strides", strides}};
-    if (const auto steps = winograd_loops(conv)->steps(); steps > 1) attributes["steps"] = steps;
+    if (weights->checked_type().element == ElementType::int16) attributes["steps"] = pair;
     return add_packing(graph, &conv, "PackWinogradWeights", weights, std::move(attributes));
 }
 

@@ -269,8 +269,8 @@ void WinogradConv::add_products(KernelSource& source, const std::vector<TiledAxi
     }
     const std::string rdom = source.rdom("k", extents);
     source.name_axes(rdom, roles);
-    const PlaceInBlock place = place_in_block(c, c, in(1).shape[in(1).rank() - (steps() > 1 ? 2 : 1)], steps(),
-                                              source.target().lanes(sum_type(in(0).element)));
+    const PlaceInBlock place =
+        place_in_block(c, c, weight_block, steps(), source.target().lanes(sum_type(in(0).element)));
     Coordinates weight_at = {place.block}, input_planes;
     for (const size_t axis : {rows, columns}) {
         const bool has_places = axis < axes.size() && axes[axis].is_transformed();
