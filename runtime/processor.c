@@ -1,4 +1,5 @@
 /* Checks whether a machine has the features that kernels are compiled for. */
+#include "matrix_registers.h"
 #include "session.h"
 
 enum { WORDS = sizeof((onnx2halide_target){0}).features / sizeof(uint64_t) };
@@ -29,7 +30,8 @@ static int has_rest(const onnx2halide_target* target) {
     return (!is_asked(target, halide_target_feature_avx) || (saved & avx) == avx) &&
            (!is_asked(target, halide_target_feature_avx512) || (saved & avx512) == avx512) &&
            (!is_asked(target, halide_target_feature_avxvnni) || (newest & avx_vnni)) &&
-           (!is_asked(target, halide_target_feature_avx512_zen4) || ((c & vnni) && (newest & bf16)));
+           (!is_asked(target, halide_target_feature_avx512_zen4) || ((c & vnni) && (newest & bf16))) &&
+           (!is_asked(target, halide_target_feature_avx512_sapphirerapids) || onnx2halide_may_multiply_matrices());
 }
 
 #else

@@ -32,6 +32,7 @@
 
 #include "compiler/generator/divide_by_zero.h"
 #include "compiler/generator/interleaves.h"
+#include "compiler/generator/matrix_tiles.h"
 #include "compiler/generator/narrow_floats.h"
 #include "compiler/generator/partial_stores.h"
 #include "compiler/generator/register_generator.h"
@@ -201,6 +202,7 @@ Module build_lowered_module(AbstractGenerator& generator, const Target& target, 
     if (target.has_gpu_feature()) {
         onnx2halide::hold_narrow_floats_as_bits(pipeline, target);
     } else {
+        onnx2halide::use_matrix_tiles(pipeline, target);
         onnx2halide::spread_prefetches(pipeline);
         onnx2halide::split_partial_stores(pipeline, target);
         onnx2halide::interleave_in_halves(pipeline, target);

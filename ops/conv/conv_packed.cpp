@@ -121,12 +121,15 @@ ConvLoops PackedConv::loops_of_sums() const {
     loops.products = ceil_div(estimate(inputs_per_group()), steps());
     loops.inner_products = form_ == WeightForm::depthwise ? window.back().kernel : loops.products;
     loops.images = result.shape[0].constant().value_or(1);
+    if (steps() == quad && form_ == WeightForm::dense && in(0).layout == channels_last(in(0).rank()))
+        loops.byte_channels = loops.products * quad;
     for (const WindowAxis& axis : window) {
         loops.products *= axis.kernel;
         if (axis.kernel > 1) loops.inner_taps = axis.kernel;
     }
     for (size_t i = 0; i + 2 < window.size(); ++i) loops.images *= estimate(window[i].output);
     const WindowAxis& columns = window.back();
+    if (loops.byte_channels > 0 && columns.dilation == 1 && !input(0)->pitch()) loops.byte_taps = columns.kernel;
     const bool lie_side_by_side = columns.stride == 1 && (reads_planes() || in(0).shape[1].is(1));
     if (lie_side_by_side && steps() == 1) loops.neighbour_taps = columns.kernel;
     const Dim width = columns.output, height = window.size() > 1 ? window[window.size() - 2].output : Dim(1);

@@ -192,11 +192,12 @@ private:
     }
 
     /// If the epilogue lacks registers, it is computed pixel by pixel, in a single loop: with unrolled pixels or two
-    /// loops LLVM prefers to keep the constants in registers, and spills the sums.
+    /// loops LLVM prefers to keep the constants in registers, and spills the sums. Those of matrices are in memory.
     Directives vectorised() const {
         std::vector<std::string> unrolled = in_tile();
         const auto pixels = unrolled.begin() + (tile_.begins_at_groups() ? 2 : 1);
-        if (tile_.lacks_registers()) unrolled.erase(tile_.walks_channels() ? unrolled.begin() : pixels, unrolled.end());
+        if (tile_.lacks_registers() || tile_.tile().has_matrices())
+            unrolled.erase(tile_.walks_channels() ? unrolled.begin() : pixels, unrolled.end());
         return tile_.begins_at_groups() ? tile_.vectorised_groups(unrolled) : tile_.vectorised(unrolled);
     }
 

@@ -28,6 +28,7 @@ public:
         // The last tile of a row extends past it.
         if (tile_.walks_tiles_of_rows())
             directives.push_back(fmt::format("align_extent({}, {})", tile_.columns(), tile_.pixels()));
+        if (tile_.tile().has_matrices()) return write_matrices(directives);
         directives = joined(joined(directives, tile_.vectors_of_pixels()),
                             tile_.walks_tiles_of_rows() ? tile_.vectorised({tile_.channels()}) : tile_.vectorised());
         source_.schedule(conv_.sum, directives);
@@ -46,6 +47,43 @@ private:
     /// The extents of a tile whose sums are in registers, as C++ expressions.
     std::string pixels() const { return smaller(tile_.pixels(), tile_.walked_pixels()); }
     std::string tile_rows() const { return smaller(tile_.tile_rows(), tile_.walked_rows()); }
+
+    /// The loops of a product of matrices are innermost, for instructions that take them whole: its terms, channels and
+    /// pixels. Terms are those of adjacent quads, of one tap or of several.
+    void write_matrices(const Directives& place) {
+        const std::string &c = tile_.channels(), &x = tile_.columns(), channels = source_.var("matrix_channels"),
+                          pixels = source_.var("matrix_pixels"), term = source_.rvar("matrix_term"),
+                          step = source_.rvar("matrix_step"), lanes = tile_.lanes(),
+                          width = source_.param("pixels_of_matrix", tile_.tile().matrix_pixels);
+        source_.schedule(conv_.sum, joined(place, {fmt::format("vectorize({}, {})", c, lanes), unroll(c)}));
+        std::vector<std::string> terms = {conv_.at_once, conv_.reduction[0]},
+                                 steps(conv_.reduction.begin() + 1, conv_.reduction.end());
+        const ConvLoops& loops = conv_.loops;
+        if (tile_.tile().matrix_terms > loops.byte_channels) {
+            terms.push_back(steps.front());
+            steps.erase(steps.begin());
+        }
+        Directives update = {parted(c, channels, lanes), parted(x, pixels, width)};
+        std::string fused = terms[0];
+        for (size_t i = 1; i < terms.size(); ++i) {
+            update.push_back(fmt::format("fuse({}, {}, {})", fused, terms[i], term));
+            fused = term;
+        }
+        if (tile_.tile().matrix_terms < loops.byte_channels) {
+            update.push_back(fmt::format("split({0}, {1}, {0}, {2})", term, step, tile_.tile().matrix_terms));
+            steps.insert(steps.begin(), step);
+        }
+        std::vector<std::string> unrolled = {channels, pixels};
+        if (!tile_.tile_rows().empty()) unrolled.push_back(tile_.rows());
+        update.push_back(reorder(joined({{term, c, x}, unrolled, steps})));
+        source_.schedule("// Products of matrices are whole loops, which become instructions.");
+        source_.schedule(conv_.sum + ".update()", joined(update, unroll_all(unrolled)));
+    }
+
+    /// Splits a loop of sums into parts of equal sizes.
+    static std::string parted(const std::string& var, const std::string& outer, const std::string& factor) {
+        return fmt::format("split({0}, {1}, {0}, {2})", var, outer, factor);
+    }
 
     std::string place_of_sums() const {
         if (tile_.gathers_group()) return compute_at(copy(), source_.var("part"));

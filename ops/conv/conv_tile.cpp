@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "ops/product/product.h"
 #include "ops/schedule/cycles.h"
+#include "ops/schedule/matrix_tile.h"
 
 namespace onnx2halide {
 
@@ -193,6 +197,51 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const Conv
     return best;
 }
 
+/// The terms that a matrix instruction adds to each sum, of the channels of a tap or, if it has room for all of them,
+/// of those of adjacent taps as well; 0 if the instruction would be too empty.
+int terms_of_matrices(const ConvLoops& loops) {
+    constexpr int64_t least = 24;
+    if (loops.byte_channels == 0) return 0;
+    const int64_t of_taps = loops.byte_channels * loops.byte_taps,
+                  terms = of_taps <= matrix_row_bytes ? of_taps
+                                                      : terms_of_matrix(loops.byte_channels, matrix_row_bytes, quad);
+    return terms < least ? 0 : static_cast<int>(terms);
+}
+
+/// The fastest tile of sums whose products matrix instructions add up; nullopt if they do not.
+std::optional<TileChoice> fastest_matrices(const ConvLoops& loops, const Target& target) {
+    const int terms = target.multiplies_matrices ? terms_of_matrices(loops) : 0;
+    const bool is_plain = loops.groups == 1 && loops.shares_inputs && !loops.open_width && !loops.open_height &&
+                          !loops.whole_group && loops.pooled.is_pixel() && !loops.computed_input;
+    if (terms == 0 || !is_plain || loops.max_lanes != matrix_columns) return {};
+    const auto steps = static_cast<double>(loops.products * quad / terms);
+    const int64_t panels = ceil_div(loops.channels, matrix_columns);
+    std::optional<TileChoice> best;
+    const auto consider = [&](const MatrixArrangement& matrices, int64_t pixels, int64_t along) {
+        ConvTile tile{static_cast<int>(matrix_columns), matrices.across, static_cast<int>(pixels * along),
+                      static_cast<int>(matrices.down / along), 0};
+        tile.matrix_pixels = static_cast<int>(pixels);
+        tile.matrix_terms = terms;
+        const double cycles = matrix_cycles(steps, pixels, matrices),
+                     all = cycles *
+                           static_cast<double>(ceil_div(loops.width, tile.pixels) *
+                                               ceil_div(loops.height, tile.tile_rows) * (panels / matrices.across));
+        tile.cycles = std::llround(cycles);
+        if (!best || all < best->all_cycles) best = TileChoice{tile, all};
+    };
+    for (const MatrixArrangement& matrices : matrix_arrangements()) {
+        if (panels % matrices.across != 0) continue;
+        // One below the other are those of a row of pixels or, if they are whole rows, of several.
+        for (const int64_t along : {int64_t{matrices.down}, int64_t{1}}) {
+            const int64_t tiles = ceil_div(loops.width, matrix_rows * along),
+                          pixels = ceil_div(ceil_div(loops.width, tiles), along);
+            const bool are_rows = along == matrices.down || (pixels == loops.width && matrices.down <= loops.height);
+            if (are_rows && pixels * along <= loops.width) consider(matrices, pixels, along);
+        }
+    }
+    return best;
+}
+
 /// The number of pixels whose few channels fill a vector together; 1 if they do not, or their inputs are not adjacent.
 int pixels_of_shared_vectors(const ConvLoops& loops, const Target& target) {
     const int lanes = target.lanes(loops.element);
@@ -202,6 +251,7 @@ int pixels_of_shared_vectors(const ConvLoops& loops, const Target& target) {
 }
 
 TileChoice choose_tile(const ConvLoops& loops, const Target& target) {
+    if (const auto matrices = fastest_matrices(loops, target)) return *matrices;
     const int lanes = choose_lanes(loops, target), half = lanes / 2;
     const auto whole = static_cast<int>(ceil_div(loops.channels, lanes));
     const auto max_vectors = static_cast<int>(loops.shares_inputs ? whole : loops.channels / lanes);
@@ -231,6 +281,10 @@ std::string rows_under(const std::string& rows, int64_t row_stride, int64_t halo
 }
 
 std::string register_text(const ConvTile& tile, const Target& target) {
+    if (tile.has_matrices()) {
+        const int across = tile.vectors, down = tile.pixels / tile.matrix_pixels * tile.tile_rows;
+        return fmt::format("{} matrices of sums, {} of pixels and {} of weights fit in 8", down * across, down, across);
+    }
     const std::string inputs =
         target.operand_registers == 1 ? "1 input" : fmt::format("{} inputs", target.operand_registers);
     return fmt::format("{} sums, {} weights and {} fit in {}", tile.sums(), tile.vectors, inputs,
@@ -255,6 +309,7 @@ bool unrolls_neighbours(const ConvLoops& loops, const ConvTile& tile) {
 
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
     ConvTile tile = choose_tile(loops, target).tile;
+    if (tile.has_matrices()) return tile;
     const double cycles = std::max(addition_cycles, weight_cycles_of_step(loops, tile, target)),
                  sums = cycles * target.multiply_adds_of(tile.lanes * info(loops.element).bytes);
     tile.least_pixels = static_cast<int>(std::ceil(sums / tile.vectors));

@@ -48,6 +48,9 @@ struct ConvLoops {
     int64_t window_rows = 1, row_stride = 1, column_stride = 1, column_span = 1;  // of the kernel
     std::optional<std::vector<int64_t>> plane_spans;                              // of the window (ops/window.h)
     int64_t input_elements, weight_elements, output_elements;
+    // Of quads of 8-bit integers: the input channels of a tap, those of padding included, and the taps along x that are
+    // adjacent in memory with them; 0 if the inputs of a tap are not adjacent, or have other types.
+    int64_t byte_channels = 0, byte_taps = 1;
 
     /// Whether channels have inputs of their own, one each.
     bool is_depthwise() const { return !shares_inputs && channels_of_vector_groups == 1; }
@@ -63,8 +66,11 @@ struct ConvTile {
     int pixels, tile_rows;     // along x and y
     int64_t cycles;            // estimated, of one tile
     int pixels_of_vector = 1;  // pixels along x that share a vector with all of their channels
+    int matrix_pixels = 0;     // of each matrix along x, if matrix instructions multiply; else 0
+    int matrix_terms = 0;      // that such an instruction adds to each sum
     int least_pixels = 1;      // with fewer, a tile takes no less time: additions wait for each other, or for weights
 
+    bool has_matrices() const { return matrix_pixels > 0; }
     /// The number of vectors of sums.
     int sums() const { return pixels / pixels_of_vector * tile_rows * vectors; }
 };

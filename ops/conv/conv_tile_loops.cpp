@@ -99,7 +99,7 @@ void ConvTileLoops::explain() const {
 
 bool ConvTileLoops::lacks_registers() const {
     constexpr int registers = 12;
-    if (walk_.products > 0) return false;  // the sums are in memory
+    if (walk_.products > 0 || tile_.has_matrices()) return false;  // the sums are in memory
     return conv_.has_long_epilogue && tile_.sums() + registers > source_.target().vector_registers;
 }
 

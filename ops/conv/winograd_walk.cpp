@@ -200,6 +200,10 @@ double direct_cycles(const WinogradLoops& loops, const ConvPolicy& policy, const
     direct.height = is_row ? 1 : loops.height;
     direct.input_pixel_bytes =
         loops.inputs * loops.groups * loops.operand_bytes() * loops.kernel[is_row ? 0 : 1].stride;
+    if (loops.element == ElementType::uint8 && !loops.is_open()) {
+        direct.byte_channels = ceil_div(loops.inputs, quad) * quad;
+        direct.byte_taps = loops.kernel[is_row ? 0 : 1].kernel;
+    }
     const ConvTile tile = choose_conv_tile(direct, target);
     const int64_t tiles =
         ceil_div(direct.width, tile.pixels) * ceil_div(direct.height, tile.tile_rows) * channel_tiles(loops, tile);

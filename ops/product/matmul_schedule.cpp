@@ -129,6 +129,24 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
     source.schedule(matmul.sum + ".update()", joined(update, steps));
 }
 
+void schedule_matrix_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place,
+                          const std::string& rows, int64_t terms) {
+    const std::string columns = source.var("matrix_columns"), row = source.var("matrix_rows"),
+                      term = source.rvar("matrix_term"), step = source.rvar("matrix_step"),
+                      lanes = source.lanes(matmul.element, matmul.lanes);
+    Directives stage = {place, fmt::format("vectorize({}, {})", matmul.column, lanes), unroll(matmul.column)};
+    if (ends_in_part_of_vector(matmul)) stage.push_back(fmt::format("align_bounds({}, {})", matmul.column, lanes));
+    source.schedule(matmul.sum, stage);
+    Directives update = {fmt::format("split({0}, {1}, {0}, {2})", matmul.column, columns, lanes),
+                         fmt::format("split({0}, {1}, {0}, {2})", matmul.row, row, rows),
+                         fmt::format("fuse({}, {}, {})", matmul.at_once, matmul.step, term)};
+    const bool has_steps = !matmul.depth.is(terms);
+    if (has_steps) update.push_back(fmt::format("split({0}, {1}, {0}, {2})", term, step, terms));
+    update.push_back(reorder({term, matmul.column, matmul.row, columns, row, has_steps ? step : ""}));
+    source.schedule("// Products of matrices are whole loops, which become instructions.");
+    source.schedule(matmul.sum + ".update()", joined(update, unroll_all({columns, row})));
+}
+
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place) {
     if (matmul.is_single.empty()) return;
     if (matmul.dots.empty())

@@ -51,6 +51,11 @@ Directives in_registers(const std::string& column, const std::string& row, const
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
                    const Directives& registers, const Directives& steps = {}, bool is_only_tile = false);
 
+/// Schedules the sums of a tile of matrices of `rows` rows each, which instructions multiply in so many terms at a
+/// time.
+void schedule_matrix_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place,
+                          const std::string& rows, int64_t terms);
+
 /// Schedules a single row, which reads B in place; `place` is the loop level at which its sums are computed.
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place);
 

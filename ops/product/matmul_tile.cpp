@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/product/product.h"
 #include "ops/schedule/cycles.h"
+#include "ops/schedule/matrix_tile.h"
 
 namespace onnx2halide {
 
@@ -74,6 +76,30 @@ MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& 
     constexpr int64_t most_rows = 8;
     return choose_tile(target, sum, rows, columns, 1,
                        static_cast<int>(std::min(most_rows, rows.constant().value_or(most_rows))), may_cut_blocks);
+}
+
+std::optional<MatmulTile> choose_matrix_tile(const Target& target, const Dim& rows, const Dim& columns,
+                                             const Dim& terms) {
+    constexpr int64_t least_rows = 4, least_terms = 24;
+    const auto height = rows.constant(), width = columns.constant(), all = terms.constant();
+    if (!target.multiplies_matrices || !height || !width || !all || *height < least_rows || *all % quad != 0) return {};
+    const int64_t of_matrix = terms_of_matrix(*all, matrix_row_bytes, quad), panels = ceil_div(*width, matrix_columns);
+    if (of_matrix < least_terms) return {};
+    std::optional<MatmulTile> best;
+    double best_cycles = 0;
+    for (const MatrixArrangement& matrices : matrix_arrangements()) {
+        const int64_t tiles = ceil_div(*height, matrix_rows * matrices.down),
+                      of_each = ceil_div(ceil_div(*height, tiles), matrices.down);
+        if (panels % matrices.across != 0 || of_each * matrices.down > *height) continue;
+        const double cycles =
+            matrix_cycles(static_cast<double>(*all / of_matrix), of_each, matrices) *
+            static_cast<double>(ceil_div(*height, of_each * matrices.down) * (panels / matrices.across));
+        if (best && cycles >= best_cycles) continue;
+        best = MatmulTile{static_cast<int>(of_each) * matrices.down, matrices.across, static_cast<int>(of_each),
+                          static_cast<int>(of_matrix)};
+        best_cycles = cycles;
+    }
+    return best;
 }
 
 int choose_tile_vectors(const Target& target, ElementType sum, int rows, const Dim& columns) {

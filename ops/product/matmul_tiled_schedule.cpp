@@ -6,6 +6,7 @@
 
 #include "ops/product/matmul_schedule.h"
 #include "ops/product/matmul_tile.h"
+#include "ops/product/product.h"
 #include "ops/schedule/cycles.h"
 #include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"
@@ -109,7 +110,11 @@ Tiling choose_tiling(KernelSource& source, const MatmulLoops& matmul) {
     const bool holds_weights = weights && *weights * info(matmul.element).bytes <= target.level2_bytes;
     const bool may_cut_blocks =
         !matmul.weights.empty() && matmul.rows.constant() && matmul.element == ElementType::float32 && holds_weights;
-    const MatmulTile tile = choose_matmul_tile(target, matmul.element, matmul.rows, matmul.columns, may_cut_blocks);
+    const auto matrices = matmul.weights.empty() || matmul.steps_at_once != quad
+                              ? std::nullopt
+                              : choose_matrix_tile(target, matmul.rows, matmul.columns, matmul.depth);
+    const MatmulTile tile =
+        matrices ? *matrices : choose_matmul_tile(target, matmul.element, matmul.rows, matmul.columns, may_cut_blocks);
     tiling.tile = tile;
     tiling.columns = ceil_div(matmul.columns, tile.vectors * matmul.lanes);
     tiling.rows = ceil_div(matmul.rows, tile.rows);
@@ -146,8 +151,15 @@ std::string split_rows(const MatmulLoops& matmul, const Tiling& tiling) {
     if (tiling.has_versions) return shifted_split(matmul.row, tiling.row_loop, KernelSource::tile_size);
     const auto rows = matmul.rows.constant();
     if (!rows) return whole_split(matmul.row, tiling.row_loop, tiling.height, tiling.tile.rows);
-    return tiling.strip > 0 ? shifted_split(matmul.row, tiling.row_loop, held(tiling.height, *rows))
-                            : guarded_split(matmul.row, tiling.row_loop, tiling.height);
+    return tiling.strip > 0 || tiling.tile.has_matrices()
+               ? shifted_split(matmul.row, tiling.row_loop, held(tiling.height, *rows))
+               : guarded_split(matmul.row, tiling.row_loop, tiling.height);
+}
+
+/// Directives for the loops within a tile of results. Sums of matrices wait for them in memory, not in registers.
+Directives in_tile(const MatmulLoops& matmul, const Tiling& tiling) {
+    if (!tiling.tile.has_matrices()) return in_registers(matmul.column, matmul.row, tiling.vector);
+    return {fmt::format("vectorize({}, {})", matmul.column, tiling.vector), unroll(matmul.column)};
 }
 
 /// Directives for the loops over tiles in strips of rows, and within one: consecutive tasks use the same weights or, by
@@ -159,7 +171,7 @@ Directives strip_loops(KernelSource& source, const MatmulLoops& matmul, const Ti
                       &outer = tiling.by_strips ? strip : tiling.column_loop;
     const Directives nest = {split_columns(matmul, tiling), split_rows(matmul, tiling), split_strips,
                              reorder(joined({x, y, tiling.row_loop, inner, outer}, batch_loops(matmul).vars))};
-    return joined(joined(nest, in_registers(x, y, tiling.vector)),
+    return joined(joined(nest, in_tile(matmul, tiling)),
                   {fmt::format("fuse({}, {}, {})", inner, outer, task), parallel(task)});
 }
 
@@ -181,7 +193,7 @@ Directives tile_loops(KernelSource& source, const MatmulLoops& matmul, const Til
     const Dim flops = are_rounded ? Dim(flops_of_a_task) : elements * matmul.depth * 2;
     const Directives tasks_of_tiles =
         tasks(source, matmul, tiling.outer(), tiling.by_rows ? tiling.rows : tiling.columns, flops, are_whole);
-    Directives loops = joined(joined(nest, in_registers(x, y, tiling.vector)), tasks_of_tiles);
+    Directives loops = joined(joined(nest, in_tile(matmul, tiling)), tasks_of_tiles);
     // If an open number of rows is one, there are no tiles of rows to divide: those of columns are tasks then.
     const bool shares_columns =
         tiling.by_rows && is_open && tiling.columns.constant().value_or(2) > 1 && is_task(matmul.depth * (2 * width));
@@ -253,8 +265,11 @@ void schedule_parts_of_sums(KernelSource& source, const MatmulLoops& matmul, con
 
 void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     schedule_wide(source, matmul.wide);
-    source.schedule("// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
     const Tiling tiling = choose_tiling(source, matmul);
+    source.schedule(
+        tiling.tile.has_matrices()
+            ? "// Matrices of sums, one of each row of a tile's and one of each column's fit in 8 registers."
+            : "// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
     const Directives loops =
         joined(tile_loops(source, matmul, tiling), prefetch_next(matmul.waited_for, tiling.inner()));
     if (tiling.has_versions) {
@@ -269,6 +284,10 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     const Directives registers = in_registers(matmul.column, matmul.row, tiling.vector);
     if (const int parts = choose_parts(matmul, tiling); parts > 1)
         return schedule_parts_of_sums(source, matmul, place, parts, registers);
+    if (tiling.tile.has_matrices()) {
+        const std::string rows = source.param("rows_of_matrix", tiling.tile.matrix_rows);
+        return schedule_matrix_sums(source, matmul, place, rows, tiling.tile.matrix_terms);
+    }
     Directives steps = prefetches(source, matmul, tiling);
     if (!steps.empty()) source.schedule("// What the next tile reads is prefetched meanwhile.");
     // Unrolled, which bits of a word a step takes is known at compile time.

@@ -8,6 +8,8 @@
 
 #include <Halide.h>
 
+#include "runtime/matrix_registers.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -87,6 +89,13 @@ bool is_known(const std::string& text) {
     }
 }
 
+/// This machine's target without matrix instructions, if the operating system does not let processes use them: Zen 4
+/// has all that Sapphire Rapids adds to earlier processors but those.
+Halide::Target without_forbidden(Halide::Target target) {
+    if (!target.has_feature(Feature::AVX512_SapphireRapids) || onnx2halide_may_multiply_matrices()) return target;
+    return target.without_feature(Feature::AVX512_SapphireRapids).with_feature(Feature::AVX512_Zen4);
+}
+
 /// The target without the features that give vectors of floats another length than those of integers, which are AVX
 /// without AVX2 and AVX-512 without Skylake's part: schedules assume that they are equal.
 Halide::Target with_one_vector_size(Halide::Target target) {
@@ -122,6 +131,7 @@ Target Target::parse(const std::string& text) {
     // The host program is C.
     if (halide.has_feature(Halide::Target::CPlusPlusMangling))
         throw CompileError("'{}' is not supported, expected kernels with C names, not c_plus_plus_name_mangling", text);
+    if (text.starts_with("host")) halide = without_forbidden(halide);
     halide = with_one_vector_size(halide);
     Target target;
     target.text = halide.to_string();
@@ -153,6 +163,8 @@ Target Target::parse(const std::string& text) {
                                                        Halide::Target::AVX512_SapphireRapids};
     const bool has_vnni = halide.features_any_of(vnni);
     if (!is_arm && !target.is_gpu()) target.pair_rate = has_vnni ? 2 : 1, target.quad_rate = has_vnni ? 4 : 0;
+    target.multiplies_matrices = halide.has_feature(Halide::Target::AVX512_SapphireRapids) && !target.is_gpu();
+    if (target.multiplies_matrices) target.quad_rate = 12;
     return target;
 }
 

@@ -29,7 +29,8 @@ struct Target {
     int operand_registers = 1;  // that hold a multiply-add's operands on their way from memory
     // The number of 16-bit integers multiplied and added, in pairs, in the time of a float; 0 if pairs are no faster.
     int pair_rate = 0;
-    int quad_rate = 0;  // the same for quads of 8-bit integers, one operand unsigned, the other signed
+    int quad_rate = 0;                 // the same for quads of 8-bit integers, one operand unsigned, the other signed
+    bool multiplies_matrices = false;  // whether instructions multiply matrices of bytes (AMX)
     enum class Gpu { none, opencl, cuda } gpu = Gpu::none;
 
     /// Multiply-adds of vectors of so many bytes, started per cycle: of half registers twice as many, but at most two.

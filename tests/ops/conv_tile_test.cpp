@@ -74,6 +74,40 @@ TEST_CASE("a tile that is pooled has whole windows, if registers hold them") {
     CHECK(tile_of(1, 1).tile_rows == 1);
 }
 
+TEST_CASE("matrices of pixels and channels, as many as registers hold") {
+    const Target target = Target::parse("x86-64-linux-avx512_sapphirerapids");
+    const struct {
+        int64_t width, channels, byte_channels, taps;
+        int pixels, rows, vectors, of_matrix, terms;
+    } rows[] = {
+        {56, 64, 64, 3, 28, 1, 2, 14, 64},  {14, 64, 256, 3, 14, 2, 2, 14, 64},  // whole rows, one below the other
+        {7, 64, 96, 3, 7, 2, 2, 7, 48},     {64, 48, 64, 1, 16, 1, 3, 16, 64},
+        {32, 16, 128, 1, 32, 1, 1, 16, 64}, {56, 32, 16, 3, 28, 1, 2, 14, 48},  // the channels of three taps
+        {56, 32, 4, 3, 0, 0, 0, 0, 0},                                          // too few
+        {56, 32, 116, 3, 0, 0, 0, 0, 0},  // of which no large equal parts are quads
+    };
+    for (const auto& row : rows) {
+        INFO(row.width << " pixels, " << row.channels << " channels of " << row.byte_channels);
+        ConvLoops loops = rows_of_13();
+        loops.element = ElementType::int32;
+        loops.width = loops.height = row.width;
+        loops.channels = row.channels;
+        loops.byte_channels = row.byte_channels, loops.byte_taps = row.taps;
+        loops.products = row.byte_channels / 4 * row.taps * row.taps;
+        const ConvTile tile = choose_conv_tile(loops, target);
+        CHECK(tile.has_matrices() == (row.terms > 0));
+        if (row.terms == 0) continue;
+        CHECK(tile.pixels == row.pixels);
+        CHECK(tile.tile_rows == row.rows);
+        CHECK(tile.vectors == row.vectors);
+        CHECK(tile.matrix_pixels == row.of_matrix);
+        CHECK(tile.matrix_terms == row.terms);
+        CHECK_FALSE(choose_conv_tile(loops, Target::parse("x86-64-linux-avx512_zen4")).has_matrices());
+        loops.open_width = true;
+        CHECK_FALSE(choose_conv_tile(loops, target).has_matrices());
+    }
+}
+
 TEST_CASE("tiles of several vectors extend past the last channel as far as there are weights") {
     const Target target = Target::parse("x86-64-linux-avx2-fma-f16c-avx-sse41");
     ConvLoops loops = rows_of_13();

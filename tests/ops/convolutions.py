@@ -2,7 +2,7 @@
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from recipes import Recipe
 
@@ -35,6 +35,35 @@ def model(
         [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def integer_model(
+    inputs, channels, *spatial, kernel=None, strides=None, dilations=None, pads=None, group=1, batch=1, zero=0, dtype="uint8", weights="random",
+    least=-128, most=127,
+) -> onnx.ModelProto:
+    """A convolution of 8-bit integers by weights that are random, the most or the least."""
+    axes = len(spatial)
+    kernel, pads = kernel or (3,) * axes, pads or (1,) * 2 * axes
+    strides, dilations = strides or (1,) * axes, dilations or (1,) * axes
+    shape = (channels, inputs // group, *kernel)
+    rng = np.random.default_rng(inputs * channels + int(np.prod(spatial)))
+    array = {"random": rng.integers(least, most + 1, shape), "most": np.full(shape, most), "least": np.full(shape, least)}[weights]
+    places = [(spatial[i] + pads[i] + pads[axes + i] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1 for i in range(axes)]
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    attributes = {"pads": pads, "strides": strides, "dilations": dilations, "group": group}
+    graph = helper.make_graph(
+        [helper.make_node("ConvInteger", ["x", "w", "zero"], ["y"], **attributes)],
+        "convolution",
+        [helper.make_tensor_value_info("x", element, [batch, inputs, *spatial])],
+        [helper.make_tensor_value_info("y", TensorProto.INT32, [batch, channels, *places])],
+        [numpy_helper.from_array(array.astype(np.int8), "w"), numpy_helper.from_array(np.array(zero, dtype), "zero")],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def zero_point(proto: onnx.ModelProto) -> int:
+    """The zero point, with which the edges are padded."""
+    return int(numpy_helper.to_array(proto.graph.initializer[1]))
 
 
 def exact(proto: onnx.ModelProto, values: dict[str, np.ndarray]) -> np.ndarray:

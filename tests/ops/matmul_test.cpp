@@ -109,6 +109,33 @@ TEST_CASE("of tiles with equally many sums, the one with fewer loads is chosen")
     CHECK(vectors(768) == 2);
 }
 
+TEST_CASE("matrices of rows and columns, as many as registers hold") {
+    const Target target = Target::parse("x86-64-linux-avx512_sapphirerapids");
+    const struct {
+        int64_t rows, columns, terms;
+        int of_tile, vectors, of_matrix, of_terms;
+    } rows[] = {
+        {128, 768, 768, 32, 2, 16, 64},
+        {100, 96, 96, 26, 2, 13, 48},
+        {7, 1000, 64, 7, 3, 7, 64},
+        {49, 16, 28, 26, 1, 13, 28},
+    };
+    for (const auto& row : rows) {
+        INFO(row.rows << " x " << row.terms << " x " << row.columns);
+        const auto tile = choose_matrix_tile(target, row.rows, row.columns, row.terms);
+        REQUIRE(tile);
+        CHECK(tile->rows == row.of_tile);
+        CHECK(tile->vectors == row.vectors);
+        CHECK(tile->matrix_rows == row.of_matrix);
+        CHECK(tile->matrix_terms == row.of_terms);
+    }
+    CHECK_FALSE(choose_matrix_tile(target, 2, 768, 768));    // few rows
+    CHECK_FALSE(choose_matrix_tile(target, 128, 768, 116));  // no large equal parts are quads
+    CHECK_FALSE(choose_matrix_tile(target, 128, 768, 766));  // no quads
+    CHECK_FALSE(choose_matrix_tile(target, Dim::symbol("rows"), 768, 768));
+    CHECK_FALSE(choose_matrix_tile(Target::parse("x86-64-linux-avx512_zen4"), 128, 768, 768));
+}
+
 TEST_CASE("the form of a product") {
     const Row rows[] = {
         {"few rows stream B", "a = input float32[1,64]\nb = input float32[64,100]\ny = MatMul(a, b)\noutput y",

@@ -40,6 +40,29 @@ TEST_CASE("`host` is resolved, so that emitted files name their target") {
     CHECK(Target::parse("host-opencl").is_gpu());
 }
 
+TEST_CASE("integers at once, and matrices of them") {
+    const struct {
+        const char* text;
+        int pairs, quads;
+        bool matrices;
+    } rows[] = {
+        {"x86-64-linux-avx2", 1, 0, false},
+        {"x86-64-linux-avx512_skylake", 1, 0, false},
+        {"x86-64-linux-avx2-avxvnni", 2, 4, false},
+        {"x86-64-linux-avx512_zen4", 2, 4, false},
+        {"x86-64-linux-avx512_sapphirerapids", 2, 12, true},
+        {"x86-64-linux-avx512_sapphirerapids-opencl", 0, 0, false},
+        {"arm-64-linux", 0, 0, false},
+    };
+    for (const auto& row : rows) {
+        INFO(row.text);
+        const Target target = Target::parse(row.text);
+        CHECK(target.pair_rate == row.pairs);
+        CHECK(target.quad_rate == row.quads);
+        CHECK(target.multiplies_matrices == row.matrices);
+    }
+}
+
 TEST_CASE("a target that Halide does not know") {
     CHECK_THROWS_WITH(
         Target::parse("x87"),

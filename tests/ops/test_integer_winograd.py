@@ -1,40 +1,11 @@
 """Convolutions of 8-bit integers by Winograd's algorithm, whose results are exact, also where sums at a place overflow."""
 
 import numpy as np
-import onnx
 import onnx2halide
 import pytest
-from convolutions import of_open_size, resized, sums
-from onnx import TensorProto, helper, numpy_helper
+from convolutions import integer_model, of_open_size, resized, sums, zero_point
+from onnx import helper
 from recipes import Recipe
-
-
-def model(
-    inputs, channels, *spatial, kernel=None, strides=None, dilations=None, pads=None, group=1, batch=1, zero=0, dtype="uint8", weights="random",
-    least=-128, most=127,
-) -> onnx.ModelProto:
-    axes = len(spatial)
-    kernel, pads = kernel or (3,) * axes, pads or (1,) * 2 * axes
-    strides, dilations = strides or (1,) * axes, dilations or (1,) * axes
-    shape = (channels, inputs // group, *kernel)
-    rng = np.random.default_rng(inputs * channels + int(np.prod(spatial)))
-    array = {"random": rng.integers(least, most + 1, shape), "most": np.full(shape, most), "least": np.full(shape, least)}[weights]
-    places = [(spatial[i] + pads[i] + pads[axes + i] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1 for i in range(axes)]
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    attributes = {"pads": pads, "strides": strides, "dilations": dilations, "group": group}
-    graph = helper.make_graph(
-        [helper.make_node("ConvInteger", ["x", "w", "zero"], ["y"], **attributes)],
-        "convolution",
-        [helper.make_tensor_value_info("x", element, [batch, inputs, *spatial])],
-        [helper.make_tensor_value_info("y", TensorProto.INT32, [batch, channels, *places])],
-        [numpy_helper.from_array(array.astype(np.int8), "w"), numpy_helper.from_array(np.array(zero, dtype), "zero")],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-
-
-def zero(proto: onnx.ModelProto) -> int:
-    """The zero point, with which the edges are padded."""
-    return int(numpy_helper.to_array(proto.graph.initializer[1]))
 
 
 CONVOLUTIONS = [
@@ -69,7 +40,7 @@ CONVOLUTIONS = [
 @pytest.mark.parametrize("extreme", [False, True])
 @pytest.mark.parametrize(
     "case",
-    [Recipe(model, *shape, options={"convolution": "winograd"}, **attributes) for shape, attributes in CONVOLUTIONS],
+    [Recipe(integer_model, *shape, options={"convolution": "winograd"}, **attributes) for shape, attributes in CONVOLUTIONS],
     ids=str,
 )
 def test_exact(case, extreme):
@@ -82,14 +53,14 @@ def test_exact(case, extreme):
     if extreme:  # in blocks as large as tiles, so that all differences of a transform are large
         data = np.where(np.kron(rng.integers(0, 2, shape), np.ones([1] * (len(shape) - 1) + [2], int))[..., : shape[-1]] > 0, limits.max, limits.min)
     got = case.compile().run([data.astype(limits.dtype)])[0]
-    assert np.array_equal(got, sums(proto, data - zero(proto)))
+    assert np.array_equal(got, sums(proto, data - zero_point(proto)))
 
 
 def test_open_sizes():
-    proto = of_open_size(model(32, 48, 12, 12, zero=9), ("height", "width"))
+    proto = of_open_size(integer_model(32, 48, 12, 12, zero=9), ("height", "width"))
     compiled = onnx2halide.compile(proto, convolution="winograd")
     rng = np.random.default_rng(0)
     for size in (1, 6, 17, 60):
         data = rng.integers(0, 256, (1, 32, size, size + 1))
-        expected = sums(resized(proto, [size, size + 1]), data - zero(proto))
+        expected = sums(resized(proto, [size, size + 1]), data - zero_point(proto))
         assert np.array_equal(compiled.run([data.astype(np.uint8)])[0], expected)
