@@ -5,6 +5,7 @@
 #include "ops/conv/conv_weights.h"
 #include "ops/product/product.h"
 #include "ops/schedule/directives.h"
+#include "ops/schedule/matrix_tile.h"
 
 namespace onnx2halide {
 
@@ -48,41 +49,27 @@ private:
     std::string pixels() const { return smaller(tile_.pixels(), tile_.walked_pixels()); }
     std::string tile_rows() const { return smaller(tile_.tile_rows(), tile_.walked_rows()); }
 
-    /// The loops of a product of matrices are innermost, for instructions that take them whole: its terms, channels and
-    /// pixels. Terms are those of adjacent quads, of one tap or of several.
+    /// Terms that matrix instructions add are those of adjacent channels, of one tap or of several.
     void write_matrices(const Directives& place) {
-        const std::string &c = tile_.channels(), &x = tile_.columns(), channels = source_.var("matrix_channels"),
-                          pixels = source_.var("matrix_pixels"), term = source_.rvar("matrix_term"),
-                          step = source_.rvar("matrix_step"), lanes = tile_.lanes(),
-                          width = source_.param("pixels_of_matrix", tile_.tile().matrix_pixels);
-        source_.schedule(conv_.sum, joined(place, {fmt::format("vectorize({}, {})", c, lanes), unroll(c)}));
-        std::vector<std::string> terms = {conv_.at_once, conv_.reduction[0]},
-                                 steps(conv_.reduction.begin() + 1, conv_.reduction.end());
-        const ConvLoops& loops = conv_.loops;
-        if (tile_.tile().matrix_terms > loops.byte_channels) {
-            terms.push_back(steps.front());
-            steps.erase(steps.begin());
+        const ConvTile& tile = tile_.tile();
+        MatrixLoops matrices{.sum = conv_.sum,
+                             .column = tile_.channels(),
+                             .row = tile_.columns(),
+                             .columns = tile_.lanes(),
+                             .rows = source_.param("pixels_of_matrix", tile.matrix_pixels),
+                             .below = {},
+                             .terms = {conv_.at_once, conv_.reduction[0]},
+                             .number_of_terms = conv_.loops.byte_channels,
+                             .at_once = tile.matrix_terms,
+                             .steps = {conv_.reduction.begin() + 1, conv_.reduction.end()}};
+        if (matrices.at_once > matrices.number_of_terms) {
+            matrices.terms.push_back(matrices.steps.front());
+            matrices.steps.erase(matrices.steps.begin());
         }
-        Directives update = {parted(c, channels, lanes), parted(x, pixels, width)};
-        std::string fused = terms[0];
-        for (size_t i = 1; i < terms.size(); ++i) {
-            update.push_back(fmt::format("fuse({}, {}, {})", fused, terms[i], term));
-            fused = term;
-        }
-        if (tile_.tile().matrix_terms < loops.byte_channels) {
-            update.push_back(fmt::format("split({0}, {1}, {0}, {2})", term, step, tile_.tile().matrix_terms));
-            steps.insert(steps.begin(), step);
-        }
-        std::vector<std::string> unrolled = {channels, pixels};
-        if (!tile_.tile_rows().empty()) unrolled.push_back(tile_.rows());
-        update.push_back(reorder(joined({{term, c, x}, unrolled, steps})));
-        source_.schedule("// Products of matrices are whole loops, which become instructions.");
-        source_.schedule(conv_.sum + ".update()", joined(update, unroll_all(unrolled)));
-    }
-
-    /// Splits a loop of sums into parts of equal sizes.
-    static std::string parted(const std::string& var, const std::string& outer, const std::string& factor) {
-        return fmt::format("split({0}, {1}, {0}, {2})", var, outer, factor);
+        if (!tile_.tile_rows().empty()) matrices.below = {tile_.rows()};
+        const std::string& c = tile_.channels();
+        source_.schedule(conv_.sum, joined(place, {fmt::format("vectorize({}, {})", c, tile_.lanes()), unroll(c)}));
+        schedule_matrix_products(source_, matrices);
     }
 
     std::string place_of_sums() const {

@@ -10,6 +10,7 @@
 #include "ops/product/matmul_tile.h"
 #include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"
+#include "ops/schedule/matrix_tile.h"
 
 namespace onnx2halide {
 
@@ -131,20 +132,20 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
 
 void schedule_matrix_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place,
                           const std::string& rows, int64_t terms) {
-    const std::string columns = source.var("matrix_columns"), row = source.var("matrix_rows"),
-                      term = source.rvar("matrix_term"), step = source.rvar("matrix_step"),
-                      lanes = source.lanes(matmul.element, matmul.lanes);
+    const std::string lanes = source.lanes(matmul.element, matmul.lanes);
     Directives stage = {place, fmt::format("vectorize({}, {})", matmul.column, lanes), unroll(matmul.column)};
     if (ends_in_part_of_vector(matmul)) stage.push_back(fmt::format("align_bounds({}, {})", matmul.column, lanes));
     source.schedule(matmul.sum, stage);
-    Directives update = {fmt::format("split({0}, {1}, {0}, {2})", matmul.column, columns, lanes),
-                         fmt::format("split({0}, {1}, {0}, {2})", matmul.row, row, rows),
-                         fmt::format("fuse({}, {}, {})", matmul.at_once, matmul.step, term)};
-    const bool has_steps = !matmul.depth.is(terms);
-    if (has_steps) update.push_back(fmt::format("split({0}, {1}, {0}, {2})", term, step, terms));
-    update.push_back(reorder({term, matmul.column, matmul.row, columns, row, has_steps ? step : ""}));
-    source.schedule("// Products of matrices are whole loops, which become instructions.");
-    source.schedule(matmul.sum + ".update()", joined(update, unroll_all({columns, row})));
+    schedule_matrix_products(source, {.sum = matmul.sum,
+                                      .column = matmul.column,
+                                      .row = matmul.row,
+                                      .columns = lanes,
+                                      .rows = rows,
+                                      .below = {},
+                                      .terms = {matmul.at_once, matmul.step},
+                                      .number_of_terms = *matmul.depth.constant(),
+                                      .at_once = terms,
+                                      .steps = {}});
 }
 
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place) {

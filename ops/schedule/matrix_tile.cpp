@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
-#include "compiler/graph/dim.h"
+#include <fmt/format.h>
+
+#include "ops/schedule/directives.h"
 
 namespace onnx2halide {
 
@@ -24,6 +26,26 @@ double matrix_cycles(double steps, int64_t rows, const MatrixArrangement& tile) 
     const double instructions = tile.sums() * std::max(least_rows, static_cast<double>(rows)),
                  loads = tile.operands() * load_cycles;
     return steps * std::max(instructions, loads) + start + result_cycles * static_cast<double>(rows * tile.sums());
+}
+
+void schedule_matrix_products(KernelSource& source, const MatrixLoops& loops) {
+    const std::string columns = source.var("matrix_columns"), rows = source.var("matrix_rows"),
+                      term = source.rvar("matrix_term");
+    const auto split = [](const std::string& loop, const std::string& outer, const std::string& factor) {
+        return fmt::format("split({0}, {1}, {0}, {2})", loop, outer, factor);
+    };
+    Directives update = {split(loops.column, columns, loops.columns), split(loops.row, rows, loops.rows)};
+    for (size_t i = 1; i < loops.terms.size(); ++i)
+        update.push_back(fmt::format("fuse({}, {}, {})", i == 1 ? loops.terms[0] : term, loops.terms[i], term));
+    std::vector<std::string> steps = loops.steps;
+    if (loops.at_once < loops.number_of_terms) {
+        steps.insert(steps.begin(), source.rvar("matrix_step"));
+        update.push_back(split(term, steps.front(), std::to_string(loops.at_once)));
+    }
+    const std::vector<std::string> unrolled = joined({columns, rows}, loops.below);
+    update.push_back(reorder(joined({{term, loops.column, loops.row}, unrolled, steps})));
+    source.schedule("// The innermost loops are a product of matrices, which becomes an instruction.");
+    source.schedule(loops.sum + ".update()", joined(update, unroll_all(unrolled)));
 }
 
 }  // namespace onnx2halide

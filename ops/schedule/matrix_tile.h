@@ -2,6 +2,10 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
+#include <vector>
+
+#include "ops/kernel_source.h"
 
 // Tiles of sums whose products are added by instructions that multiply matrices (see
 // compiler/generator/matrix_tiles.h).
@@ -25,5 +29,19 @@ int64_t terms_of_matrix(int64_t all, int64_t most, int64_t adjacent);
 /// Estimated cycles of a tile of matrices of so many rows, in so many steps of an instruction each. They include what
 /// becomes of the sums.
 double matrix_cycles(double steps, int64_t rows, const MatrixArrangement& tile);
+
+/// The loops of sums of products of matrices.
+struct MatrixLoops {
+    std::string sum;                   // the Func of a tile of sums
+    std::string column, row;           // of the tile
+    std::string columns, rows;         // of a matrix, as C++ expressions
+    std::vector<std::string> below;    // loops over further rows of the tile, each of whole matrices
+    std::vector<std::string> terms;    // of the reduction's loops, those over adjacent terms, innermost first,
+    int64_t number_of_terms, at_once;  // how many these are, and how many of them an instruction adds
+    std::vector<std::string> steps;    // and the others
+};
+
+/// Schedules the sums' update.
+void schedule_matrix_products(KernelSource& source, const MatrixLoops& loops);
 
 }  // namespace onnx2halide
