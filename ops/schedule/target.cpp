@@ -164,7 +164,6 @@ Target Target::parse(const std::string& text) {
     const bool has_vnni = halide.features_any_of(vnni);
     if (!is_arm && !target.is_gpu()) target.pair_rate = has_vnni ? 2 : 1, target.quad_rate = has_vnni ? 4 : 0;
     target.multiplies_matrices = halide.has_feature(Halide::Target::AVX512_SapphireRapids) && !target.is_gpu();
-    if (target.multiplies_matrices) target.quad_rate = 12;
     return target;
 }
 
