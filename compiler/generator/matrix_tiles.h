@@ -12,10 +12,8 @@ namespace onnx2halide {
 ///
 /// in any order, with at most so many iterations. Terms are adjacent in one operand; in the other one quads of them
 /// are, and then columns. The loops around it may add up more products, with others of the Func's tiles unrolled; eight
-/// registers hold the tiles of the sums and of the operands. (Halide's own pass finds such products if they are
-/// vectorised, and keeps a single tile of sums, each instruction waiting for the one before.)
-///
-/// Throws std::runtime_error for a loop called matrix_term that is not such a product's.
+/// registers hold the tiles of the sums and of the operands. Other loops stay as they are. (Halide's own pass finds
+/// such products if they are vectorised, and keeps a single tile of sums, each instruction waiting for the one before.)
 void use_matrix_tiles(Halide::Pipeline& pipeline, const Halide::Target& target);
 
 }  // namespace onnx2halide

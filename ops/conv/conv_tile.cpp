@@ -236,7 +236,8 @@ std::optional<TileChoice> fastest_matrices(const ConvLoops& loops, const Target&
             const int64_t tiles = ceil_div(loops.width, matrix_rows * along),
                           pixels = ceil_div(ceil_div(loops.width, tiles), along);
             const bool are_rows = along == matrices.down || (pixels == loops.width && matrices.down <= loops.height);
-            if (are_rows && pixels * along <= loops.width) consider(matrices, pixels, along);
+            if (are_rows && pixels >= least_matrix_rows && pixels * along <= loops.width)
+                consider(matrices, pixels, along);
         }
     }
     return best;

@@ -80,9 +80,9 @@ MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& 
 
 std::optional<MatmulTile> choose_matrix_tile(const Target& target, const Dim& rows, const Dim& columns,
                                              const Dim& terms) {
-    constexpr int64_t least_rows = 4, least_terms = 24;
+    constexpr int64_t least_terms = 24;
     const auto height = rows.constant(), width = columns.constant(), all = terms.constant();
-    if (!target.multiplies_matrices || !height || !width || !all || *height < least_rows || *all % quad != 0) return {};
+    if (!target.multiplies_matrices || !height || !width || !all || *all % quad != 0) return {};
     const int64_t of_matrix = terms_of_matrix(*all, matrix_row_bytes, quad), panels = ceil_div(*width, matrix_columns);
     if (of_matrix < least_terms) return {};
     std::optional<MatmulTile> best;
@@ -90,7 +90,7 @@ std::optional<MatmulTile> choose_matrix_tile(const Target& target, const Dim& ro
     for (const MatrixArrangement& matrices : matrix_arrangements()) {
         const int64_t tiles = ceil_div(*height, matrix_rows * matrices.down),
                       of_each = ceil_div(ceil_div(*height, tiles), matrices.down);
-        if (panels % matrices.across != 0 || of_each * matrices.down > *height) continue;
+        if (panels % matrices.across != 0 || of_each < least_matrix_rows || of_each * matrices.down > *height) continue;
         const double cycles =
             matrix_cycles(static_cast<double>(*all / of_matrix), of_each, matrices) *
             static_cast<double>(ceil_div(*height, of_each * matrices.down) * (panels / matrices.across));

@@ -14,6 +14,9 @@ namespace onnx2halide {
 // Of a matrix of sums in a register; of the bytes of an operand's row, the terms of sums.
 constexpr int64_t matrix_rows = 16, matrix_columns = 16, matrix_row_bytes = 64;
 
+/// With fewer rows, other instructions are about as fast.
+constexpr int64_t least_matrix_rows = 4;
+
 /// Matrices of sums that are added up together, which share operands. With these, they fill the eight registers.
 struct MatrixArrangement {
     int down, across;

@@ -91,18 +91,3 @@ def test_instructions(onnx2halide, tmp_path, case):
     assert "vpdpbusd" not in assembly
     assert not re.search("Folded (Spill|Reload)", "".join(line for line in assembly.splitlines() if "%tmm" in line))
 
-
-def test_loops_that_are_no_product(onnx2halide, tmp_path):
-    """A person who edits a schedule learns why it would be slow."""
-    (tmp_path / "m.onnx").write_bytes(product(32, 64, 32).SerializeToString())
-    assert onnx2halide("m.onnx", "-o", "out", "--target", TARGET).returncode == 0
-    source = tmp_path / "out" / "m_generators.cpp"
-    text = source.read_text()
-    edited = re.sub(r"\.reorder\(matrix_term, (\w+), (\w+), ", r".reorder(matrix_term, matrix_columns, \1, \2, ", text).replace(
-        "matrix_columns, matrix_rows)", "matrix_rows)"
-    )
-    assert edited != text
-    source.write_text(edited)
-    done = onnx2halide("build", "out")
-    assert done.returncode == 1
-    assert "the loop over matrix_term and the two around it are not a product of matrices" in done.stderr
