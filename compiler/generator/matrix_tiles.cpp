@@ -60,27 +60,35 @@ private:
 /// What is stored in a vector of sums of each row before products are added.
 class Start {
 public:
-    /// From a store, in these loops and lets.
-    Start(const Store& store, const std::vector<std::string>& loops, const Lets& lets)
-        : index_(simplify(without_lets(store.index, lets))), value_(store.value), loops_(loops) {
+    /// From a store, in these loops and lets, which may be conditional.
+    Start(const Store& store, const std::vector<std::string>& loops, const Lets& lets, bool is_conditional)
+        : index_(simplify(without_lets(store.index, lets))), value_(store.value), loops_(loops),
+          is_conditional_(is_conditional) {
         // Nothing else is understood, and where there are many lets, as many substitutions would take long.
         if (value_.as<Load>()) value_ = simplify(without_lets(value_, lets));
     }
 
-    /// What a tile starts with, for a register; undefined if it is not the same in each row, or another vector.
-    Expr of(const Product& tile) const {
+    /// Whether it may be stored to the tile's columns.
+    bool concerns(const Product& tile) const {
         const auto* place = index_.as<Ramp>();
-        if (!place || !is_one(place->stride) || place->lanes != tile.columns || !is_above(place->base, tile.sums))
-            return {};
+        const auto pitch = as_const_int(tile.sums.pitch);
+        if (!place || !is_one(place->stride) || place->lanes != tile.columns || !pitch) return true;
+        const auto distance = as_const_int(simplify(tile.sums.start - in_first_iteration(place->base)));
+        return !distance || *distance % *pitch == 0 || *distance % tile.columns != 0;
+    }
+
+    /// What a register starts with if this is stored to all rows of the tile; undefined if rows differ.
+    Expr in_register(const Product& tile) const {
         const int bytes = tile.columns * sum_bytes;
         const auto* number = value_.as<Broadcast>();
-        if (number && is_const_zero(number->value)) {
+        if (!is_conditional_ && number && is_const_zero(number->value)) {
             const Expr rows = Cast::make(Int(16), tile.rows), columns = Cast::make(Int(16), bytes);
             return Call::make(register_of_sums, "tile_zero", {rows, columns}, Call::Intrinsic);
         }
         const auto* load = value_.as<Load>();
         const auto* row = load && is_const_one(load->predicate) ? load->index.as<Ramp>() : nullptr;
-        if (!row || !is_one(row->stride) || uses_loops(row->base)) return {};
+        if (is_conditional_ || !row || !is_one(row->stride) || row->lanes != tile.columns || uses_loops(row->base))
+            return {};
         // The same row again and again.
         return loaded_sums({load->name, Int(32), row->base, 0}, tile);
     }
@@ -93,17 +101,17 @@ public:
 private:
     Expr index_, value_;
     std::vector<std::string> loops_;
+    bool is_conditional_;
 
     bool uses_loops(const Expr& e) const {
         return std::any_of(loops_.begin(), loops_.end(),
                            [&](const std::string& loop) { return expr_uses_var(e, loop); });
     }
 
-    /// Whether a tile's first row is so many whole rows below the place of the first vector, as loops start at 0.
-    bool is_above(Expr place, const Rows& sums) const {
-        for (const std::string& loop : loops_) place = substitute(loop, 0, place);
-        const auto distance = as_const_int(simplify(sums.start - place)), pitch = as_const_int(sums.pitch);
-        return distance && pitch && *distance >= 0 && *distance % *pitch == 0;
+    /// An index where all loops, which start at 0, begin.
+    Expr in_first_iteration(Expr index) const {
+        for (const std::string& loop : loops_) index = substitute(loop, 0, index);
+        return index;
     }
 };
 
@@ -138,15 +146,21 @@ private:
     const std::string& func_;
     Lets lets_;
     std::vector<std::string> loops_;
+    bool is_conditional_ = false;
     std::vector<Start> starts_;
     std::vector<Product> tiles_;  // one for each tile of sums
     bool are_products_ = true;
 
+    /// What all stores to a tile's columns agree on; undefined if they do not.
     Expr start_of(const Product& tile) const {
+        Expr found;
         for (const Start& start : starts_) {
-            if (Expr value = start.of(tile); value.defined()) return value;
+            if (!start.concerns(tile)) continue;
+            const Expr value = start.in_register(tile);
+            if (!value.defined() || (found.defined() && !equal(found, value))) return {};
+            found = value;
         }
-        return {};
+        return found;
     }
 
     std::string name(size_t tile) const { return func_ + ".matrix" + std::to_string(tile); }
@@ -177,8 +191,15 @@ private:
     Stmt visit(const Store* op) override {
         are_products_ &= op->name == func_ && is_const_one(op->predicate);
         mutate(op->value);
-        starts_.emplace_back(*op, loops_, lets_);
+        starts_.emplace_back(*op, loops_, lets_, is_conditional_);
         return Evaluate::make(0);
+    }
+
+    Stmt visit(const IfThenElse* op) override {
+        const bool was_conditional = std::exchange(is_conditional_, true);
+        Stmt statement = IRMutator::visit(op);
+        is_conditional_ = was_conditional;
+        return statement;
     }
 
     Expr visit(const Load* op) override {
