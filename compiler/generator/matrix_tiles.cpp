@@ -1,6 +1,7 @@
 #include "compiler/generator/matrix_tiles.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,13 +69,10 @@ public:
         if (value_.as<Load>()) value_ = simplify(without_lets(value_, lets));
     }
 
-    /// Whether it may be stored to the tile's columns.
+    /// Whether it may be stored to some of the tile's columns.
     bool concerns(const Product& tile) const {
-        const auto* place = index_.as<Ramp>();
-        const auto pitch = as_const_int(tile.sums.pitch);
-        if (!place || !is_one(place->stride) || place->lanes != tile.columns || !pitch) return true;
-        const auto distance = as_const_int(simplify(tile.sums.start - in_first_iteration(place->base)));
-        return !distance || *distance % *pitch == 0 || *distance % tile.columns != 0;
+        const auto column = this->column(tile);
+        return !column || *column % tile.columns != 0 || *column == 0;
     }
 
     /// What a register starts with if this is stored to all rows of the tile; undefined if rows differ.
@@ -87,8 +85,7 @@ public:
         }
         const auto* load = value_.as<Load>();
         const auto* row = load && is_const_one(load->predicate) ? load->index.as<Ramp>() : nullptr;
-        if (is_conditional_ || !row || !is_one(row->stride) || row->lanes != tile.columns || uses_loops(row->base))
-            return {};
+        if (is_conditional_ || column(tile) != 0 || !row || !is_one(row->stride) || uses_loops(row->base)) return {};
         // The same row again and again.
         return loaded_sums({load->name, Int(32), row->base, 0}, tile);
     }
@@ -108,10 +105,16 @@ private:
                            [&](const std::string& loop) { return expr_uses_var(e, loop); });
     }
 
-    /// An index where all loops, which start at 0, begin.
-    Expr in_first_iteration(Expr index) const {
-        for (const std::string& loop : loops_) index = substitute(loop, 0, index);
-        return index;
+    /// The column of the tile's row where it is stored, modulo a row; nullopt if it is no vector of so many columns.
+    std::optional<int64_t> column(const Product& tile) const {
+        const auto* place = index_.as<Ramp>();
+        const auto pitch = as_const_int(tile.sums.pitch);
+        if (!place || !is_one(place->stride) || place->lanes != tile.columns || !pitch) return {};
+        // Loops start at 0.
+        Expr first = place->base;
+        for (const std::string& loop : loops_) first = substitute(loop, 0, first);
+        const auto distance = as_const_int(simplify(first - tile.sums.start));
+        return distance ? std::optional((*distance % *pitch + *pitch) % *pitch) : std::nullopt;
     }
 };
 
