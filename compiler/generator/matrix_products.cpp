@@ -1,6 +1,7 @@
 #include "compiler/generator/matrix_products.h"
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 namespace onnx2halide {
 
@@ -132,11 +133,6 @@ private:
 
 }  // namespace
 
-Expr without_lets(Expr value, const Lets& lets) {
-    for (auto let = lets.rbegin(); let != lets.rend(); ++let) value = substitute(let->first, let->second, value);
-    return value;
-}
-
 bool is_one(const Expr& e) { return e.defined() && is_const_one(e); }
 
 Expr Rows::loaded(const Type& to, int rows, int bytes) const {
@@ -151,11 +147,7 @@ Stmt Rows::stored(const Expr& value, int rows, int bytes) const {
 }
 
 Stmt Rows::prefetched() const {
-    constexpr int is_read = 0, all_caches = 3, is_data = 1;
-    const Expr address =
-        reinterpret(UInt(64), pointer_to(*this)) + cast<uint64_t>(cast<int64_t>(in_bytes(*this, start)));
-    return Evaluate::make(Call::make(Int(32), "llvm.prefetch.p0",
-                                     {reinterpret(Handle(), address), is_read, all_caches, is_data}, Call::Extern));
+    return onnx2halide::prefetched(pointer_to(*this), cast(Int(64), in_bytes(*this, start)));
 }
 
 std::optional<Product> read_product(const For* outermost) { return ProductReader::read(outermost); }

@@ -2,10 +2,8 @@
 
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "Halide.h"
+#include "compiler/generator/lowered.h"
 
 // Products of matrices of bytes in lowered loops.
 namespace onnx2halide {
@@ -17,11 +15,6 @@ constexpr int quad = 4, sum_bytes = 4, most_columns = row_bytes / sum_bytes;
 
 inline const Halide::Type register_of_bytes = Halide::Int(8, most_rows*row_bytes),
                           register_of_sums = Halide::Int(32, most_rows*most_columns);
-
-using Lets = std::vector<std::pair<std::string, Halide::Expr>>;
-
-/// An expression in terms of what the lets, the outermost first, do not define.
-Halide::Expr without_lets(Halide::Expr value, const Lets& lets);
 
 bool is_one(const Halide::Expr& e);
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/generator/lowered.h"
+
 namespace onnx2halide {
 
 namespace {
@@ -14,22 +16,11 @@ namespace {
 using namespace Halide;
 using namespace Halide::Internal;
 
-/// The lets around a statement, the outermost first.
-using Lets = std::vector<std::pair<std::string, Expr>>;
-
 constexpr int64_t line_bytes = 64;
 /// More prefetches than this in one iteration would wait for each other.
 constexpr int64_t most_at_once = 64;
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/// An expression in terms of loops and arguments only.
-Expr without_lets(Expr e, const Lets& lets) {
-    for (auto let = lets.rbegin(); let != lets.rend(); ++let) {
-        if (expr_uses_var(e, let->first)) e = substitute(let->first, let->second, e);
-    }
-    return e;
-}
 
 /// Finds out whether an expression depends on a variable only through its quotient by a constant.
 class Quotient : public IRVisitor {
@@ -330,15 +321,9 @@ class SpreadPrefetches : public IRMutator {
         return loop->name.substr(0, loop->name.find('.', number + 1) + 1);
     }
 
-    /// Prefetches into all caches. Halide's own intrinsic is for data that is used once, and on some processors
-    /// bypasses the second-level cache, where a panel stays until it is used. The instruction that an extern function
-    /// of this name becomes is declared in every module, as Halide's runtime uses it.
+    /// Into all caches: a panel stays in the second level until it is used.
     static Stmt prefetch(const Call* call, const Expr& element) {
-        constexpr int is_read = 0, all_caches = 3, is_data = 1;
-        const Expr address =
-            reinterpret(UInt(64), call->args[0]) + cast(UInt(64), cast(Int(64), element) * call->type.bytes());
-        return Evaluate::make(Call::make(Int(32), "llvm.prefetch.p0",
-                                         {reinterpret(Handle(), address), is_read, all_caches, is_data}, Call::Extern));
+        return prefetched(call->args[0], cast(Int(64), element) * call->type.bytes());
     }
 };
 

@@ -200,12 +200,9 @@ TileChoice fastest_tile(const ConvLoops& loops, const Target& target, const Conv
 /// The terms that a matrix instruction adds to each sum, of the channels of a tap or, if it has room for all of them,
 /// of those of adjacent taps as well; 0 if the instruction would be too empty.
 int terms_of_matrices(const ConvLoops& loops) {
-    constexpr int64_t least = 24;
     if (loops.byte_channels == 0) return 0;
-    const int64_t of_taps = loops.byte_channels * loops.byte_taps,
-                  terms = of_taps <= matrix_row_bytes ? of_taps
-                                                      : terms_of_matrix(loops.byte_channels, matrix_row_bytes, quad);
-    return terms < least ? 0 : static_cast<int>(terms);
+    const int64_t of_taps = loops.byte_channels * loops.byte_taps;
+    return terms_of_matrix(of_taps <= matrix_row_bytes ? of_taps : loops.byte_channels);
 }
 
 /// The fastest tile of sums whose products matrix instructions add up; nullopt if they do not.

@@ -80,11 +80,11 @@ MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& 
 
 std::optional<MatmulTile> choose_matrix_tile(const Target& target, const Dim& rows, const Dim& columns,
                                              const Dim& terms) {
-    constexpr int64_t least_terms = 24;
     const auto height = rows.constant(), width = columns.constant(), all = terms.constant();
     if (!target.multiplies_matrices || !height || !width || !all || *all % quad != 0) return {};
-    const int64_t of_matrix = terms_of_matrix(*all, matrix_row_bytes, quad), panels = ceil_div(*width, matrix_columns);
-    if (of_matrix < least_terms) return {};
+    const int of_matrix = terms_of_matrix(*all);
+    if (of_matrix == 0) return {};
+    const int64_t panels = ceil_div(*width, matrix_columns);
     std::optional<MatmulTile> best;
     double best_cycles = 0;
     for (const MatrixArrangement& matrices : matrix_arrangements()) {
@@ -96,7 +96,7 @@ std::optional<MatmulTile> choose_matrix_tile(const Target& target, const Dim& ro
             static_cast<double>(ceil_div(*height, of_each * matrices.down) * (panels / matrices.across));
         if (best && cycles >= best_cycles) continue;
         best = MatmulTile{static_cast<int>(of_each) * matrices.down, matrices.across, static_cast<int>(of_each),
-                          static_cast<int>(of_matrix)};
+                          of_matrix};
         best_cycles = cycles;
     }
     return best;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ops/product/product.h"
 #include "ops/schedule/directives.h"
 
 namespace onnx2halide {
@@ -13,10 +14,11 @@ std::span<const MatrixArrangement> matrix_arrangements() {
     return all;
 }
 
-int64_t terms_of_matrix(int64_t all, int64_t most, int64_t adjacent) {
-    int64_t parts = ceil_div(all, most);
-    while (all % (parts * adjacent) != 0) ++parts;
-    return all / parts;
+int terms_of_matrix(int64_t all) {
+    constexpr int64_t least = 24;
+    int64_t parts = ceil_div(all, matrix_row_bytes);
+    while (all % (parts * quad) != 0) ++parts;
+    return all / parts < least ? 0 : static_cast<int>(all / parts);
 }
 
 double matrix_cycles(double steps, int64_t rows, const MatrixArrangement& tile) {

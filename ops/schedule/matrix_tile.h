@@ -26,8 +26,8 @@ struct MatrixArrangement {
 };
 std::span<const MatrixArrangement> matrix_arrangements();
 
-/// The terms of an instruction if it adds up so many in equal parts, of a multiple of `adjacent` each.
-int64_t terms_of_matrix(int64_t all, int64_t most, int64_t adjacent);
+/// The terms of an instruction if it adds up so many, whole quads, in equal parts; 0 if it would be too empty.
+int terms_of_matrix(int64_t all);
 
 /// Estimated cycles of a tile of matrices of so many rows, in so many steps of an instruction each. They include what
 /// becomes of the sums.
