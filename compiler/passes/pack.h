@@ -3,7 +3,7 @@
 #include <span>
 
 #include "compiler/graph/graph.h"
-#include "ops/conv/winograd_walk.h"
+#include "ops/conv/winograd_places.h"
 #include "ops/schedule/target.h"
 
 namespace onnx2halide {

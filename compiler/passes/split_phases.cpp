@@ -7,7 +7,7 @@
 #include "compiler/passes/pack.h"
 #include "compiler/passes/passes.h"
 #include "ops/conv/conv_transpose.h"
-#include "ops/conv/winograd_walk.h"
+#include "ops/conv/winograd_places.h"
 #include "ops/node_generator.h"
 #include "ops/quantised/quantised.h"
 

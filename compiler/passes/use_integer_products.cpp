@@ -8,7 +8,7 @@
 #include "compiler/passes/passes.h"
 #include "ops/conv/conv_weights.h"
 #include "ops/conv/conv_winograd.h"
-#include "ops/conv/winograd_walk.h"
+#include "ops/conv/winograd_places.h"
 #include "ops/product/product.h"
 #include "ops/quantised/quantised.h"
 

@@ -1,4 +1,4 @@
-#include "ops/conv/winograd_walk.h"
+#include "ops/conv/winograd_places.h"
 
 #include <catch2/catch.hpp>
 
