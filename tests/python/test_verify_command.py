@@ -45,6 +45,19 @@ def test_verify_against_shipped_data(command, tmp_path):
     assert report["values"] == 2 and report["first_difference"] is None
 
 
+def test_verify_of_sizes_of_open_dims(command, tmp_path):
+    """Data of other sizes beside the model is left alone."""
+    onnx.save(onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[n, 3] x) => (float[n, 3] y) { y = Relu (x) }'), tmp_path / "open.onnx")
+    np.savez(tmp_path / "io.npz", x=A[:1], y=A[:1] + 1)
+    done = command("verify", "open.onnx", "--size", "n=70")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("open.onnx: seed 0 against onnxruntime\n")
+    done = command("verify", "open.onnx", "--size", "m=70")
+    assert (done.returncode, done.stderr) == (1, "--size m=70: the model leaves no dim of that name open\n")
+    done = command("verify", "open.onnx", "--size", "n=70", "--data", "io.npz")
+    assert (done.returncode, done.stderr) == (2, "--size: the inputs of --data have their sizes\n" + HINT)
+
+
 def test_verify_names_the_first_node_that_differs(command):
     # With a negative tolerance even the first node differs.
     done = command("verify", "layer.onnx", "--tolerance", "-1")

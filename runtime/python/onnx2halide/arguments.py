@@ -56,6 +56,10 @@ def parser(command: str, description: str, examples: str, chooses_schedule: bool
     return result
 
 
+def add_size(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--size", metavar="NAME=N", action="append", type=size, default=[], help="size, in the run, of a dim that stays open in the compiled model; inputs are then seeded")
+
+
 def compile_model(options: argparse.Namespace) -> Model:
     progress(f"compiling {options.model.name}")
     how = {name: getattr(options, name) for name in ("schedule", "convolution", "pipeline", "tuning")}

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from onnx2halide import arguments
 from onnx2halide.clocks import RunClock, StepClock, machine
 from onnx2halide.compiler import Options, compile_into
-from onnx2halide.data import declared_inputs, usual_inputs
+from onnx2halide.data import sized_inputs, usual_inputs
 from onnx2halide.model import Model
 from onnx2halide.peers import PEERS, PeerClock, PeerFault
 from onnx2halide.random_weights import with_random_weights
@@ -106,11 +106,11 @@ def bench(path: pathlib.Path, options: Options, threads: list[int], peers: list[
         compiled = Compiled(source, options)  # first, since the compiler has the best messages about faults of a model
         proto = _load(source)
         dims = dict(options.dims) | sizes
-        declared = _declared(source.read_bytes(), arguments.numbers(dims), sizes) if sizes else None
+        sized = sized_inputs(source.read_bytes(), arguments.numbers(dict(options.dims)), sizes) if sizes else None
         others = {peer: Compiled(source, replace(options, schedule=peer)) for peer in peers if peer in SCHEDULES}
         if FIXED in peers:
             others[FIXED] = Compiled(source, replace(options, dims=tuple(sorted(dims.items()))))
-    inputs = usual_inputs(path.parent, Model(compiled.library), declared)
+    inputs = usual_inputs(path.parent, Model(compiled.library), sized)
     name = path.parent.name if path.stem == "model" else path.stem
     return [_row(name, compiled, proto, inputs, count, peers, others, seconds, kernels) for count in threads]
 
@@ -120,15 +120,6 @@ def _load(path: pathlib.Path) -> onnx.ModelProto:
         return onnx.load(path)
     except (DecodeError, onnx.checker.ValidationError) as error:
         raise ValueError(f"{path}: cannot be read: {error}") from None
-
-
-def _declared(model: bytes, dims: Mapping[str, int], sizes: Mapping[str, int]) -> list[Port]:
-    """The declared inputs with these dims. Raises ValueError for a size of a dim that is not open."""
-    declared = declared_inputs(model, dims)
-    for size in sizes:
-        if declared == declared_inputs(model, {name: dims[name] for name in dims if name != size}):
-            raise ValueError(f"--size {size}={sizes[size]}: the model leaves no dim of that name open")
-    return declared
 
 
 def _row(name: str, compiled: Compiled, proto: onnx.ModelProto, inputs, threads: int, peers: list[str], others: dict[str, Compiled], seconds: float, kernels: bool) -> Row:
@@ -336,7 +327,7 @@ def _parse() -> argparse.Namespace:
     parser.set_defaults(threads=[1])
     parser.add_argument("--threads", metavar="N,…", type=numbers, help="numbers of threads, one row for each; default: 1")
     parser.add_argument("--against", metavar="PEER,…", type=peer_names, default=list(PEERS), help=f"contestants: {', '.join(PEERS)} (default: both); the same model with schedule {', '.join(SCHEDULES)}; {FIXED}: the same model with its dims fixed at --size; or none")
-    parser.add_argument("--size", metavar="NAME=N", action="append", type=arguments.size, default=[], help="size, in the run, of a dim that stays open in the compiled model")
+    arguments.add_size(parser)
     parser.add_argument("--seconds", type=arguments.seconds, default=3, help="how long the contestants take turns for each row; default: 3")
     parser.add_argument("--kernels", action="store_true", help="also print the time of each kernel, and its share of this machine's limit")
     parser.add_argument("--random-weights", action="store_true", help="replace the weights by seeded random ones, for models that come without real ones")

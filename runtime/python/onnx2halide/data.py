@@ -41,15 +41,20 @@ def sample(inputs: list[Port | BoxPort], seed: int = 0, open_dim: int = 2) -> di
     return {port.name: _sample(rng, port, open_dim) for port in inputs}
 
 
-def usual_inputs(place: pathlib.Path, model, declared: list[Port] | None = None) -> dict[str, np.ndarray]:
-    """Inputs for timing a Model, in its order: a sample of the `declared` shapes if they are given; else the first inputs that ship in the
-    folder `place`, or a sample. Open dims in samples are 1, or their minimum."""
-    if declared is not None:
-        shapes = {port.name: port.shape for port in declared}
-        return sample([replace(port, shape=shapes[port.name]) for port in model.inputs], open_dim=1)
+def usual_inputs(place: pathlib.Path, model, sized: list[Port] | None = None) -> dict[str, np.ndarray]:
+    """Inputs for timing a Model, in its order: a sample of `sized` inputs if they are given; else the first inputs that ship in the folder
+    `place`, or a sample. Open dims in samples are 1, or their minimum."""
+    if sized is not None:
+        return sample(with_sizes(model.inputs, sized), open_dim=1)
     names = [port.name for port in model.inputs]
     shipped = [data.inputs for data in data_sets(place, model.inputs, model.outputs) if set(data.inputs) == set(names)]
     return {name: shipped[0][name] for name in names} if shipped else sample(model.inputs, open_dim=1)
+
+
+def with_sizes(ports: list[Port | BoxPort], sized: list[Port]) -> list[Port | BoxPort]:
+    """The inputs of a compiled model, with the shapes of these."""
+    shapes = {port.name: port.shape for port in sized}
+    return [replace(port, shape=shapes[port.name]) for port in ports]
 
 
 def _sizes(port: Port, open_dim: int) -> tuple[int, ...]:
@@ -80,6 +85,16 @@ def declared_inputs(model: bytes, dims: Mapping[str, int]) -> list[Port]:
         raise ValueError("is not an ONNX model") from error
     weights = {tensor.name for tensor in graph.initializer}
     return [_declared(value, dims) for value in graph.input if value.name not in weights]
+
+
+def sized_inputs(model: bytes, dims: Mapping[str, int], sizes: Mapping[str, int]) -> list[Port]:
+    """The declared inputs, with numbers for open dims and sizes for others of them. Raises ValueError for a size of a dim that is not open."""
+    all_sizes = dict(dims) | sizes
+    declared = declared_inputs(model, all_sizes)
+    for name in sizes:
+        if declared == declared_inputs(model, {other: all_sizes[other] for other in all_sizes if other != name}):
+            raise ValueError(f"--size {name}={sizes[name]}: the model leaves no dim of that name open")
+    return declared
 
 
 def _declared(value, dims: Mapping[str, int]) -> Port:

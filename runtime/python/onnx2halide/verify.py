@@ -11,7 +11,8 @@ import onnx
 
 from onnx2halide import arguments
 from onnx2halide.compare import Difference, default_floor, default_tolerance, difference
-from onnx2halide.data import DataSet, data_sets, sample
+from onnx2halide.compiler import UsageError
+from onnx2halide.data import DataSet, data_sets, sample, sized_inputs, with_sizes
 from onnx2halide.model import Model
 from onnx2halide.references import reference
 
@@ -156,11 +157,15 @@ def as_json(report: Report) -> str:
 
 def main() -> int:
     options = _parse()
+    if options.size and options.data:
+        raise UsageError("--size: the inputs of --data have their sizes")
+    sizes, dims = dict(options.size), arguments.numbers(dict(options.dim))
     model = arguments.compile_model(options)
-    sets = data_sets(options.data or options.model.parent, model.inputs, model.outputs)
+    inputs = with_sizes(model.inputs, sized_inputs(options.model.read_bytes(), dims, sizes)) if sizes else model.inputs
+    sets = [] if sizes else data_sets(options.data or options.model.parent, model.inputs, model.outputs)
     if not sets and options.data:
         raise ValueError(f"{options.data}: contains neither test_data_set_N nor io.npz")
-    sets = sets or [DataSet(f"seed {options.seed}", sample(model.inputs, options.seed))]
+    sets = sets or [DataSet(f"seed {options.seed}", sample(inputs, options.seed))]
     report = verify(options.model, model, sets, options.against, Tolerance(options.tolerance, options.floor))
     arguments.progress("")
     print(as_json(report) if options.json else text(report))
@@ -173,8 +178,10 @@ def _parse() -> argparse.Namespace:
         "onnxruntime or, if that cannot run the model, with the ONNX reference, on seeded inputs. Then compares every value of the graph and "
         "names the first node that differs."), (
         "verify mnist.onnx\n"
-        "verify mnist.onnx --data test_data_set_0 --target host-opencl"))  # fmt: skip
+        "verify mnist.onnx --data test_data_set_0 --target host-opencl\n"
+        "verify yunet.onnx --size height=320 --size width=320"))  # fmt: skip
     parser.add_argument("--data", metavar="DIR", type=pathlib.Path, help="folder of test_data_set_N, one such folder, or an .npz file")
+    arguments.add_size(parser)
     parser.add_argument("--against", choices=["onnxruntime", "reference"], help="what computes the values to compare with; default: onnxruntime, or the reference if onnxruntime cannot run the model")
     parser.add_argument("--tolerance", type=arguments.tolerance, help="allowed |a - b| / max |b|; default: 1e-4, for 16-bit floats 1e-2, for smaller ones a step, for integers 0")
     parser.add_argument("--floor", type=arguments.tolerance, help="allowed |a - b| on top of that; default: 1e-6, for 16-bit floats 1e-4, for smaller ones 1/100 of a step, for integers 0; less if all inputs are below 1")
