@@ -311,12 +311,24 @@ void KernelSource::schedule(const std::string& stage, const std::vector<std::str
 
 void KernelSource::schedule_versions(const std::string& stage, const std::string& versions,
                                      const std::vector<std::string>& directives) {
+    schedule_versions(versions, {{stage, directives}});
+}
+
+void KernelSource::schedule_versions(const std::string& versions, const std::vector<StageVersions>& stages) {
     // If something is broadcast, the last version is used, so that the others read vectors.
-    const bool has_condition = !maybe_one_.empty() && stage == value_names_.at(outputs_.back());
-    const std::string arguments = has_condition ? fmt::format("{}, {}", stage, nothing_is_broadcast()) : stage;
-    schedule(fmt::format("for (const onnx::TileVersion& tile : {}) {{\n            tile.of({})\n"
-                         "                .{};\n        }}",
-                         versions, arguments, fmt::join(directives, "\n                .")));
+    const bool has_condition = !maybe_one_.empty() && stages.front().stage == value_names_.at(outputs_.back());
+    const std::string condition = has_condition ? ", " + nothing_is_broadcast() : "";
+    std::string body;
+    for (const StageVersions& of : stages) {
+        std::string indent(12, ' ');
+        if (!of.only_if.empty()) {
+            body += fmt::format("{}if ({})\n", indent, of.only_if);
+            indent += "    ";
+        }
+        body += fmt::format("{0}tile.of({1}{2})\n{0}    .{3};\n", indent, of.stage, condition,
+                            fmt::join(of.directives, "\n    " + indent + "."));
+    }
+    schedule(fmt::format("for (const onnx::TileVersion& tile : {}) {{\n{}        }}", versions, body));
 }
 
 Loops KernelSource::output_loops(size_t i) {

@@ -126,6 +126,14 @@ public:
     /// the size as `tile_size`.
     void schedule_versions(const std::string& stage, const std::string& versions,
                            const std::vector<std::string>& directives);
+    /// Directives of one stage for versions of which a condition on `tile_size` holds, or for all if it is empty.
+    struct StageVersions {
+        std::string stage;
+        std::vector<std::string> directives;
+        std::string only_if = "";
+    };
+    /// The same for versions of several stages. The first is of the kernel's result; others have the same versions.
+    void schedule_versions(const std::string& versions, const std::vector<StageVersions>& stages);
     static constexpr const char* tile_size = "tile.size";
 
     // Queries for schedules.

@@ -28,3 +28,16 @@ int32_t onnx2halide_rows_of_strip(int32_t rows, int32_t least_rows, int32_t most
                   of_thread = at_least(ceil_div(fewest, threads), ceil_div(tasks_of_thread, at_least(inner_tasks, 1)));
     return (int32_t)at_least(ceil_div(rows, at_most(of_thread * threads, most_strips)), 1);
 }
+
+int32_t onnx2halide_rows_of_tile(int32_t rows, int32_t most) {
+    const int64_t few = 12;
+    int32_t best = 1;
+    int64_t least_time = INT64_MAX;
+    for (int32_t size = most; size > 0; size /= 2) {
+        const int64_t time = ceil_div(rows, size) * (8 * at_least(size, few) + size + 2);
+        if (size > rows || time >= least_time) continue;
+        best = size;
+        least_time = time;
+    }
+    return best;
+}

@@ -18,4 +18,9 @@ int32_t onnx2halide_rows_of_task(int32_t rows, int32_t elements_of_row, int32_t 
 int32_t onnx2halide_rows_of_strip(int32_t rows, int32_t least_rows, int32_t most_rows, int32_t threads,
                                   int32_t inner_tasks);
 
+/* The rows of a tile of a product of matrices by instructions that multiply matrices of up to 16 rows: `most` rows,
+ * half of them, a quarter and so on, whichever take least time for all rows. An instruction for few rows takes hardly
+ * less. At least 1. */
+int32_t onnx2halide_rows_of_tile(int32_t rows, int32_t most);
+
 #endif

@@ -124,6 +124,24 @@ inline Expr rows_of_strip(Expr rows, Expr least_rows, Expr most_rows, Expr threa
     return number_from("onnx2halide_rows_of_strip", {rows, least_rows, most_rows, threads, inner_tasks});
 }
 
+/// Versions for tiles of `most` rows, half of them, a quarter and so on, down to one, for instructions that multiply
+/// matrices: runtime/tasks.c decides. Within a version Halide knows from this comparison which one it is, so that other
+/// stages may have the same versions.
+inline std::vector<TileVersion> matrix_versions(Expr rows, int most) {
+    const Expr best = number_from("onnx2halide_rows_of_tile", {rows, most});
+    std::vector<TileVersion> versions;
+    for (int size = most; size > 1; size /= 2) versions.push_back({size, best == size});
+    versions.push_back({1, Expr()});
+    return versions;
+}
+
+/// The rows of each matrix in a tile of so many, which are at most 16 and divide them.
+inline int rows_of_matrix(int tile_rows) {
+    int matrices = (tile_rows + 15) / 16;
+    while (tile_rows % matrices != 0) ++matrices;
+    return tile_rows / matrices;
+}
+
 /// Vectorises a Func's first update, a reduction over vectors of `width` elements (a power of two): the lanes are
 /// reduced as a tree, to a quarter at each level. With strict arithmetic LLVM would reduce them one by one. All levels
 /// are computed within an iteration of `loop`.

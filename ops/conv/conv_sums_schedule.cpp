@@ -52,8 +52,7 @@ private:
     /// Terms that matrix instructions add are those of adjacent channels, of one tap or of several.
     void write_matrices(const Directives& place) {
         const ConvTile& tile = tile_.tile();
-        MatrixLoops matrices{.sum = conv_.sum,
-                             .column = tile_.channels(),
+        MatrixLoops matrices{.column = tile_.channels(),
                              .row = tile_.columns(),
                              .columns = tile_.lanes(),
                              .rows = source_.param("pixels_of_matrix", tile.matrix_pixels),
@@ -69,7 +68,8 @@ private:
         if (!tile_.tile_rows().empty()) matrices.below = {tile_.rows()};
         const std::string& c = tile_.channels();
         source_.schedule(conv_.sum, joined(place, {fmt::format("vectorize({}, {})", c, tile_.lanes()), unroll(c)}));
-        schedule_matrix_products(source_, matrices);
+        source_.schedule(matrix_comment);
+        source_.schedule(conv_.sum + ".update()", matrix_products(source_, matrices));
     }
 
     std::string place_of_sums() const {

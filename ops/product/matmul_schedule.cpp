@@ -10,7 +10,6 @@
 #include "ops/product/matmul_tile.h"
 #include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"
-#include "ops/schedule/matrix_tile.h"
 
 namespace onnx2halide {
 
@@ -118,6 +117,12 @@ Directives in_registers(const std::string& column, const std::string& row, const
     return {fmt::format("vectorize({}, {})", column, vector), unroll(column), unroll(row)};
 }
 
+Directives update_in_registers(const MatmulLoops& matmul, const Directives& registers, const Directives& steps) {
+    Directives update = joined({reorder({matmul.at_once, matmul.column, matmul.row, matmul.step})}, registers);
+    if (!matmul.at_once.empty()) update = joined(joined({"atomic()"}, update), {vectorize(matmul.at_once)});
+    return joined(update, steps);
+}
+
 void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place, const std::string& width,
                    const Directives& registers, const Directives& steps, bool is_only_tile) {
     Directives stage = bounded(matmul, {place}, matmul.column, width);
@@ -125,27 +130,7 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
     if (ends_in_part_of_vector(matmul) && (!matmul.panels.empty() || is_only_tile))
         stage.push_back(fmt::format("align_bounds({}, {})", matmul.column, source.lanes(matmul.element, matmul.lanes)));
     source.schedule(matmul.sum, joined(stage, registers));
-    Directives update = joined({reorder({matmul.at_once, matmul.column, matmul.row, matmul.step})}, registers);
-    if (!matmul.at_once.empty()) update = joined(joined({"atomic()"}, update), {vectorize(matmul.at_once)});
-    source.schedule(matmul.sum + ".update()", joined(update, steps));
-}
-
-void schedule_matrix_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place,
-                          const std::string& rows, int64_t terms) {
-    const std::string lanes = source.lanes(matmul.element, matmul.lanes);
-    Directives stage = {place, fmt::format("vectorize({}, {})", matmul.column, lanes), unroll(matmul.column)};
-    if (ends_in_part_of_vector(matmul)) stage.push_back(fmt::format("align_bounds({}, {})", matmul.column, lanes));
-    source.schedule(matmul.sum, stage);
-    schedule_matrix_products(source, {.sum = matmul.sum,
-                                      .column = matmul.column,
-                                      .row = matmul.row,
-                                      .columns = lanes,
-                                      .rows = rows,
-                                      .below = {},
-                                      .terms = {matmul.at_once, matmul.step},
-                                      .number_of_terms = *matmul.depth.constant(),
-                                      .at_once = terms,
-                                      .steps = {}});
+    source.schedule(matmul.sum + ".update()", update_in_registers(matmul, registers, steps));
 }
 
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place) {

@@ -44,6 +44,9 @@ Loops batch_loops(const MatmulLoops& matmul);
 /// Directives that vectorise a tile's columns by `vector`, and unroll its loops.
 Directives in_registers(const std::string& column, const std::string& row, const std::string& vector);
 
+/// Directives for adding up the sums of a tile that stay in registers.
+Directives update_in_registers(const MatmulLoops& matmul, const Directives& registers, const Directives& steps);
+
 /// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` is the loop level at which they
 /// are computed, `steps` are directives for the loop over the reduction's steps. If it `is_only_tile` along the columns
 /// of constant B, its sums are whole vectors: Halide would store and load those of a part at different addresses.
@@ -55,6 +58,13 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
 /// time.
 void schedule_matrix_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place,
                           const std::string& rows, int64_t terms);
+
+/// Schedules a product of an open number of rows, which has versions for tiles of at most so many: those of enough rows
+/// are matrices, as above. `loops` are directives for the output, `steps` those for the loop over the reduction's steps
+/// in tiles of fewer rows, whose sums stay in registers.
+void schedule_matrix_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& place,
+                              const Directives& loops, const std::string& most_rows, int64_t terms,
+                              const Directives& steps);
 
 /// Schedules a single row, which reads B in place; `place` is the loop level at which its sums are computed.
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place);

@@ -78,22 +78,31 @@ MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& 
                        static_cast<int>(std::min(most_rows, rows.constant().value_or(most_rows))), may_cut_blocks);
 }
 
+double MatmulTile::cycles(int64_t steps) const {
+    constexpr double multiply_adds = 2;
+    if (!has_matrices()) return static_cast<double>(steps) * rows * vectors / multiply_adds;
+    return matrix_cycles(static_cast<double>(steps * quad / matrix_terms), matrix_rows, {rows / matrix_rows, vectors});
+}
+
 std::optional<MatmulTile> choose_matrix_tile(const Target& target, const Dim& rows, const Dim& columns,
                                              const Dim& terms) {
-    const auto height = rows.constant(), width = columns.constant(), all = terms.constant();
-    if (!target.multiplies_matrices || !height || !width || !all || *all % quad != 0) return {};
+    // Of many rows, each tile may be as high as it can be.
+    constexpr int64_t many = 6 * matrix_rows;
+    const auto width = columns.constant(), all = terms.constant();
+    if (!target.multiplies_matrices || !width || !all || *all % quad != 0) return {};
+    const int64_t height = rows.constant().value_or(many);
     const int of_matrix = terms_of_matrix(*all);
     if (of_matrix == 0) return {};
     const int64_t panels = ceil_div(*width, matrix_columns);
     std::optional<MatmulTile> best;
     double best_cycles = 0;
     for (const MatrixArrangement& matrices : matrix_arrangements()) {
-        const int64_t tiles = ceil_div(*height, matrix_rows * matrices.down),
-                      of_each = ceil_div(ceil_div(*height, tiles), matrices.down);
-        if (panels % matrices.across != 0 || of_each < least_matrix_rows || of_each * matrices.down > *height) continue;
+        const int64_t tiles = ceil_div(height, matrix_rows * matrices.down),
+                      of_each = ceil_div(ceil_div(height, tiles), matrices.down);
+        if (panels % matrices.across != 0 || of_each < least_matrix_rows || of_each * matrices.down > height) continue;
         const double cycles =
             matrix_cycles(static_cast<double>(*all / of_matrix), of_each, matrices) *
-            static_cast<double>(ceil_div(*height, of_each * matrices.down) * (panels / matrices.across));
+            static_cast<double>(ceil_div(height, of_each * matrices.down) * (panels / matrices.across));
         if (best && cycles >= best_cycles) continue;
         best = MatmulTile{static_cast<int>(of_each) * matrices.down, matrices.across, static_cast<int>(of_each),
                           of_matrix};

@@ -16,6 +16,8 @@ struct MatmulTile {
     int matrix_rows = 0, matrix_terms = 0;  // of each matrix, if matrix instructions multiply; else 0
 
     bool has_matrices() const { return matrix_rows > 0; }
+    /// To add up its sums, in so many steps: quads, if matrix instructions multiply.
+    double cycles(int64_t steps) const;
 };
 
 /// The tile that computes rows x columns in the fewest cycles, counting whole tiles at the edges. Accumulators, a row
@@ -26,7 +28,7 @@ MatmulTile choose_matmul_tile(const Target& target, ElementType sum, const Dim& 
                               bool may_cut_blocks = false);
 
 /// The tile of a product of bytes, so many terms to a sum, that matrix instructions compute; nullopt if they are not
-/// faster than instructions for quads.
+/// faster than instructions for quads. For an open number of rows, the largest tile.
 std::optional<MatmulTile> choose_matrix_tile(const Target& target, const Dim& rows, const Dim& columns,
                                              const Dim& terms);
 

@@ -68,8 +68,7 @@ int choose_strip(const MatmulLoops& matmul, const Tiling& tiling, const Target& 
     if (matmul.weights.empty() || !columns || !steps || !product(batch_loops(matmul).extents).is(1) ||
         !is_worth_tasks(matmul))
         return 0;
-    constexpr double multiply_adds = 2;
-    const double tile_cycles = static_cast<double>(*steps) * tiling.tile.rows * tiling.tile.vectors / multiply_adds;
+    const double tile_cycles = tiling.tile.cycles(*steps);
     // Strips read A once per column of tiles; rows outermost read B once per row of tiles.
     const int64_t bytes = info(matmul.element).bytes, b_bytes = *matmul.columns.constant() * *steps * bytes;
     if (!rows) {
@@ -272,6 +271,10 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
             : "// rows * vectors sums, the vectors of B and elements of A fit in the registers.");
     const Directives loops =
         joined(tile_loops(source, matmul, tiling), prefetch_next(matmul.waited_for, tiling.inner()));
+    const std::string place = compute_at(matmul.output.func, tiling.inner());
+    if (tiling.has_versions && tiling.tile.has_matrices())
+        return schedule_matrix_versions(source, matmul, place, loops, tiling.height, tiling.tile.matrix_terms,
+                                        prefetches(source, matmul, tiling));
     if (tiling.has_versions) {
         source.schedule(
             "// The rows are known at run time: of tiles up to this high, the version that fits them best is used.");
@@ -280,7 +283,6 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
         source.schedule(matmul.output.func, loops);
     }
     if (!matmul.panels.empty()) schedule_panels(source, matmul, place_of_panels(source, matmul, tiling), tiling.vector);
-    const std::string place = compute_at(matmul.output.func, tiling.inner());
     const Directives registers = in_registers(matmul.column, matmul.row, tiling.vector);
     if (const int parts = choose_parts(matmul, tiling); parts > 1)
         return schedule_parts_of_sums(source, matmul, place, parts, registers);

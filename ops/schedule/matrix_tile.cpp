@@ -30,7 +30,7 @@ double matrix_cycles(double steps, int64_t rows, const MatrixArrangement& tile) 
     return steps * std::max(instructions, loads) + start + result_cycles * static_cast<double>(rows * tile.sums());
 }
 
-void schedule_matrix_products(KernelSource& source, const MatrixLoops& loops) {
+Directives matrix_products(KernelSource& source, const MatrixLoops& loops) {
     const std::string columns = source.var("matrix_columns"), rows = source.var("matrix_rows"),
                       term = source.rvar("matrix_term");
     const auto split = [](const std::string& loop, const std::string& outer, const std::string& factor) {
@@ -46,8 +46,7 @@ void schedule_matrix_products(KernelSource& source, const MatrixLoops& loops) {
     }
     const std::vector<std::string> unrolled = joined({columns, rows}, loops.below);
     update.push_back(reorder(joined({{term, loops.column, loops.row}, unrolled, steps})));
-    source.schedule("// The innermost loops are a product of matrices, which becomes an instruction.");
-    source.schedule(loops.sum + ".update()", joined(update, unroll_all(unrolled)));
+    return joined(update, unroll_all(unrolled));
 }
 
 }  // namespace onnx2halide

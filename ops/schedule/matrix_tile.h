@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/kernel_source.h"
+#include "ops/schedule/directives.h"
 
 // Tiles of sums whose products are added by instructions that multiply matrices (see
 // compiler/generator/matrix_tiles.h).
@@ -35,8 +36,7 @@ double matrix_cycles(double steps, int64_t rows, const MatrixArrangement& tile);
 
 /// The loops of sums of products of matrices.
 struct MatrixLoops {
-    std::string sum;                   // the Func of a tile of sums
-    std::string column, row;           // of the tile
+    std::string column, row;           // of a tile of sums
     std::string columns, rows;         // of a matrix, as C++ expressions
     std::vector<std::string> below;    // loops over further rows of the tile, each of whole matrices
     std::vector<std::string> terms;    // of the reduction's loops, those over adjacent terms, innermost first,
@@ -44,7 +44,11 @@ struct MatrixLoops {
     std::vector<std::string> steps;    // and the others
 };
 
-/// Schedules the sums' update.
-void schedule_matrix_products(KernelSource& source, const MatrixLoops& loops);
+/// Directives for the sums' update.
+Directives matrix_products(KernelSource& source, const MatrixLoops& loops);
+
+/// What schedules say of them.
+constexpr const char* matrix_comment =
+    "// The innermost loops are a product of matrices, which becomes an instruction.";
 
 }  // namespace onnx2halide

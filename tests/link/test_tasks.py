@@ -34,6 +34,14 @@ def test_rows_of_task(tasks, rows, elements_of_row, elements, least_rows, thread
 
 
 @pytest.mark.parametrize(
+    "rows, most, expected",
+    [(0, 32, 1), (1, 32, 1), (3, 32, 2), (4, 32, 4), (7, 32, 4), (8, 32, 8), (31, 32, 16), (32, 32, 32), (33, 32, 16), (2**31 - 1, 32, 32), (24, 48, 24), (47, 48, 24), (9, 1, 1)],
+)
+def test_rows_of_tile(tasks, rows, most, expected):
+    assert tasks.onnx2halide_rows_of_tile(rows, most) == expected
+
+
+@pytest.mark.parametrize(
     "rows, least_rows, most_rows, threads, inner_tasks, expected",
     [
         (112, 12, 200, 1, 1, 112),

@@ -13,7 +13,7 @@ TARGET = "x86-64-linux-avx512_sapphirerapids-avx512_cannonlake-avx512_skylake-av
 
 
 def product(rows, depth, columns, batch=(), zero=0, dtype="uint8", weights="random") -> onnx.ModelProto:
-    rng = np.random.default_rng(rows * depth + columns)
+    rng = np.random.default_rng(depth + columns)
     array = {"random": rng.integers(-128, 128, (depth, columns)), "least": np.full((depth, columns), -128)}[weights]
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     graph = helper.make_graph(
@@ -89,5 +89,41 @@ def test_instructions(onnx2halide, tmp_path, case):
     assembly = "".join(path.read_text() for path in (tmp_path / "out").glob("*.s"))
     assert "tdpbusd" in assembly
     assert "vpdpbusd" not in assembly
-    assert not re.search("Folded (Spill|Reload)", "".join(line for line in assembly.splitlines() if "%tmm" in line))
+    assert not has_spills(assembly)
+
+
+def has_spills(assembly: str) -> bool:
+    return bool(re.search("Folded (Spill|Reload)", "".join(line for line in assembly.splitlines() if "%tmm" in line)))
+
+
+OPEN_PRODUCTS = [
+    (768, 64, {}),
+    (256, 96, {"zero": 128}),
+    (96, 40, {"dtype": "int8", "zero": 3}),  # columns that do not fill the last matrix
+    (28, 16, {"zero": 7}),
+]
+
+
+@pytest.mark.parametrize("depth, columns, options", OPEN_PRODUCTS)
+def test_open_rows(depth, columns, options):
+    """Tiles of every size, alone and several."""
+    proto = product("rows", depth, columns, ("batch",), **options)
+    limits = np.iinfo(options.get("dtype", "uint8"))
+    compiled = Recipe(lambda: proto).compile()
+    rng = np.random.default_rng(0)
+    weights = numpy_helper.to_array(proto.graph.initializer[0]).astype(np.int64)
+    for batch, rows in [(1, 1), (1, 2), (1, 3), (1, 4), (3, 5), (2, 8), (1, 31), (1, 33), (3, 47), (1, 100)]:
+        data = rng.integers(limits.min, limits.max + 1, (batch, rows, depth))
+        expected = (data - options.get("zero", 0)) @ weights
+        assert np.array_equal(compiled.run([data.astype(limits.dtype)])[0], expected), (batch, rows)
+
+
+def test_instructions_of_open_rows(onnx2halide, tmp_path):
+    """Each version multiplies with its own instructions: matrices of 16 rows twice, and of 16, 8 and 4, side by side."""
+    (tmp_path / "m.onnx").write_bytes(product("rows", 256, 32).SerializeToString())
+    done = onnx2halide("m.onnx", "-o", "out", "--target", TARGET, "--emit", "assembly")
+    assert done.returncode == 0, done.stderr
+    assembly = "".join(path.read_text() for path in (tmp_path / "out").glob("*.s"))
+    assert assembly.count("tdpbusd") == 2 * (2 + 1 + 1 + 1)
+    assert not has_spills(assembly)
 
