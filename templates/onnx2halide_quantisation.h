@@ -26,10 +26,14 @@ inline Expr quantize(const Target& target, Expr number, Expr zero_point, int low
            cast<int32_t>(zero_point);
 }
 
+// Whether divisions by a number take less time as products with its reciprocal, corrected by multiply-adds.
+inline bool divides_by_products(const Target& target) {
+    return !target.has_gpu_feature() && (target.arch == Target::ARM || target.has_feature(Target::FMA));
+}
+
 // The same for x / scale, for a scale that all x share and that is neither very small nor very large.
 inline Expr divide_and_quantize(const Target& target, Expr x, Expr scale, Expr zero_point, int low, int high) {
-    const bool fuses = !target.has_gpu_feature() && (target.arch == Target::ARM || target.has_feature(Target::FMA));
-    if (!fuses) return onnx::quantize(target, x / scale, zero_point, low, high);
+    if (!onnx::divides_by_products(target)) return onnx::quantize(target, x / scale, zero_point, low, high);
     const auto multiply_add = [](Expr a, Expr b, Expr c) {
         return Internal::Call::make(Float(32), "llvm.fma.f32", {a, b, c}, Internal::Call::PureExtern);
     };
@@ -41,6 +45,17 @@ inline Expr divide_and_quantize(const Target& target, Expr x, Expr scale, Expr z
     Expr reciprocal = strict_float(1.0f / scale), estimate = strict_float(x * reciprocal);
     Expr rest = multiply_add(estimate, -scale, x), quotient = multiply_add(rest, reciprocal, estimate);
     return onnx::nearest_integer(target, quotient) + cast<int32_t>(zero_point);
+}
+
+// The same for any scale that all x share.
+inline Expr divide_by_any_and_quantize(const Target& target, Expr x, Expr scale, Expr zero_point, int low, int high) {
+    Expr by_division = onnx::quantize(target, x / scale, zero_point, low, high);
+    if (!onnx::divides_by_products(target)) return by_division;
+    // Unlike select, it computes one of the two. Halide's <= would hold for NaN.
+    return Internal::Call::make(Int(32), Internal::Call::if_then_else,
+                                {strict_float(0x1p-60f < scale && scale < 0x1p60f),
+                                 onnx::divide_and_quantize(target, x, scale, zero_point, low, high), by_division},
+                                Internal::Call::PureIntrinsic);
 }
 
 }  // namespace onnx
