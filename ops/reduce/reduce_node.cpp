@@ -117,7 +117,7 @@ bool ReduceNode::schedule_in_slabs(KernelSource& source, const Loops& results) c
     if (!is_float(type()) || is_narrow_float(type()) || !is_parallel_work(in(0).elements())) return false;
     // Channels could be tasks, too, but each would then read what all threads have written.
     const auto tasks = product({results.extents.begin() + 1, results.extents.end()}).constant();
-    return tasks && schedule_slabs(source, row_loops(source), results, *tasks);
+    return schedule_slabs(source, row_loops(source), results, tasks);
 }
 
 bool ReduceNode::schedule_parts(KernelSource& source, const Loops& results) const {

@@ -333,7 +333,7 @@ void schedule_across(KernelSource& source, const RowLoops& rows, const Loops& in
     std::vector<Dim> tiles = outside.extents;
     tiles[0] = ceil_div(extent, tile_rows);
     const auto tasks = product(tiles).constant();
-    if (lie_side_by_side && tasks && schedule_slabs(source, rows, outside, *tasks)) return;
+    if (lie_side_by_side && schedule_slabs(source, rows, outside, tasks)) return;
     schedule_tiles_across(source, rows, inside, outside, width, tile_rows);
 }
 

@@ -11,56 +11,113 @@ namespace onnx2halide {
 
 namespace {
 
-/// Schedules one reduction: tasks are slabs of so many iterations of its outermost loop, whose sums are added up.
-void schedule_reduction(KernelSource& source, const std::string& func, const Loops& steps,
-                        const std::string& iterations, const Directives& vectors, const std::string& x) {
-    const std::string update = func + ".update()", sums = source.local(func + "_slabs"),
-                      slab = source.rvar("slab_of_rows"), iteration = source.rvar("iteration"),
-                      task = source.var("task");
-    Directives order = {x};
-    order.insert(order.end(), steps.vars.begin(), steps.vars.end() - 1);
-    order.insert(order.end(), {iteration, task});
-    source.schedule(func, joined({"compute_root()"}, vectors));
-    source.schedule(update, {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", steps.vars.back(), slab,
-                                         iteration, iterations)});
-    source.schedule(fmt::format("Func {} = {}.rfactor({}, {});", sums, update, slab, task));
-    source.schedule(sums, joined({"compute_root()"}, vectors));
-    source.schedule(sums + ".update()", joined(joined({reorder(order)}, vectors), {parallel(task)}));
-    source.schedule(update, vectors);
+constexpr int64_t elements_of_a_slab = 8 * elements_of_a_task, most_slabs = 16;
+
+/// The elements of a vector of contiguous rows; 0 if these fill none.
+int lanes_of_rows(const RowLoops& rows, int64_t count, const Target& target) {
+    int lanes = target.lanes(rows.steps.element);
+    const int least_lanes = lanes / 2;
+    while (lanes > least_lanes && count % lanes != 0) lanes /= 2;
+    return count % lanes == 0 ? lanes : 0;
+}
+
+/// Schedules all stages, given directives for the place of their Funcs and for that of the slabs' sums.
+class SlabSchedule {
+public:
+    /// Slabs are `iterations` of the reduction's outermost loop; rows are those of the loop `x`.
+    SlabSchedule(KernelSource& source, const RowLoops& rows, const std::string& x, int64_t count,
+                 const std::string& iterations)
+        : source_(source), rows_(rows), steps_(nontrivial_loops(rows.steps)), x_(x), iterations_(iterations) {
+        const int lanes = lanes_of_rows(rows, count, source.target());
+        vectors_ = {fmt::format("vectorize({}, {})", x, source.lanes(rows.steps.element, lanes))};
+        if (count / lanes <= source.target().vector_registers / 4) vectors_.push_back(unroll(x));
+    }
+
+    void write(const Directives& place, const Directives& bounds = {}) {
+        source_.schedule(
+            "// A vector has elements of several rows: tasks are slabs of all rows, whose sums are added up.");
+        for (const auto& [func, kind] : rows_.stages) {
+            source_.schedule(func, joined(place, vectors_));
+            if (kind == RowStage::Kind::reduction) write_reduction(func, joined(place, bounds));
+        }
+    }
+    const Directives& vectors() const { return vectors_; }
+
+private:
+    KernelSource& source_;
+    const RowLoops& rows_;
+    Loops steps_;
+    const std::string &x_, &iterations_;
+    Directives vectors_;
+
+    void write_reduction(const std::string& func, const Directives& place) {
+        const std::string update = func + ".update()", sums = source_.local(func + "_slabs"),
+                          slab = source_.rvar("slab_of_rows"), iteration = source_.rvar("iteration"),
+                          task = source_.var("task");
+        Directives order = {x_};
+        order.insert(order.end(), steps_.vars.begin(), steps_.vars.end() - 1);
+        order.insert(order.end(), {iteration, task});
+        source_.schedule(update, {fmt::format("split({}, {}, {}, {}, TailStrategy::GuardWithIf)", steps_.vars.back(),
+                                              slab, iteration, iterations_)});
+        source_.schedule(fmt::format("Func {} = {}.rfactor({}, {});", sums, update, slab, task));
+        source_.schedule(sums, joined(place, vectors_));
+        source_.schedule(sums + ".update()", joined(joined({reorder(order)}, vectors_), {parallel(task)}));
+        source_.schedule(update, vectors_);
+    }
+};
+
+/// A few rows: all slabs are tasks.
+bool schedule_known_slabs(KernelSource& source, const RowLoops& rows, const Loops& outside, int64_t tasks) {
+    // Each stage waits for all tasks of the previous one.
+    constexpr int64_t enough_tasks = 4;
+    const Loops steps = nontrivial_loops(rows.steps);
+    const auto elements = (product(rows.numbers.extents) * rows.length).constant();
+    if (tasks >= enough_tasks || !elements || steps.vars.empty()) return false;
+    const int64_t count = *outside.extents[0].constant(), slow = *steps.extents.back().constant(),
+                  slabs = std::min(*elements / elements_of_a_slab, most_slabs);
+    // Each slab has sums of its own for all rows, which are added up by one thread.
+    const bool are_few = count * slabs * 8 <= *elements;
+    if (lanes_of_rows(rows, count, source.target()) == 0 || slabs < 2 || slow < slabs || !are_few) return false;
+    const std::string iterations = source.param("slab", static_cast<int>(ceil_div(slow, slabs)));
+    SlabSchedule(source, rows, outside.vars[0], count, iterations).write({"compute_root()"});
+    schedule_loops(source, source.output_loops());
+    return true;
+}
+
+/// Rows of open length: each image is divided into as many slabs as pay.
+bool schedule_open_slabs(KernelSource& source, const RowLoops& rows, const Loops& outside) {
+    const Loops steps = nontrivial_loops(rows.steps);
+    const auto count = outside.extents[0].constant();
+    if (!count || rows.length.constant() || steps.vars.empty()) return false;
+    const bool may_be_long = rows.length.upper_bound().value_or(Dim::unbounded) >= 2 * elements_of_a_slab / *count;
+    if (!may_be_long || lanes_of_rows(rows, *count, source.target()) == 0) return false;
+    const std::string all = source.dim(steps.extents.back()),
+                      others = source.dim(product({steps.extents.begin(), steps.extents.end() - 1}) * *count),
+                      iterations =
+                          fmt::format("max(onnx::rows_of_task({0}, {1}, {2}, 1, {3}), ({0} + {4}) / {5})", all, others,
+                                      elements_of_a_slab, source.threads(), most_slabs - 1, most_slabs);
+    const bool has_batch = outside.vars.size() > 1;
+    SlabSchedule slabs(source, rows, outside.vars[0], *count, iterations);
+    slabs.write({has_batch ? compute_at(rows.output.func, outside.vars[1]) : std::string("compute_root()")},
+                {bound_storage(source.var("task"), std::to_string(most_slabs))});
+    // Threads divide a batch or, of a single image, its slabs and the rows of its results.
+    Directives directives = slabs.vectors();
+    const Loops results = nontrivial_loops(rows.output);
+    if (results.vars.size() > outside.vars.size())
+        directives.push_back(parallel(results.vars[results.vars.size() - outside.vars.size()]));
+    if (has_batch) directives.push_back(parallel(outside.vars.back()));
+    source.schedule(rows.output.func, directives);
+    return true;
 }
 
 }  // namespace
 
-bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& outside, int64_t tasks) {
-    // Each stage waits for all tasks of the previous one.
-    constexpr int64_t enough_tasks = 4, elements_of_a_slab = 8 * elements_of_a_task, most_slabs = 16;
-    const Loops steps = nontrivial_loops(rows.steps);
-    const auto elements = (product(rows.numbers.extents) * rows.length).constant();
+bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& outside, std::optional<int64_t> tasks) {
     // Rows that are parts of a loop, such as groups of channels, have no vectors of their own.
     const bool are_loops = rows.output.vars == source.output_loops().vars && source.output_count() == 1;
-    if (tasks >= enough_tasks || !elements || steps.vars.empty() || !are_loops || rows.keep_elements()) return false;
-    const int64_t count = *outside.extents[0].constant(), slow = *steps.extents.back().constant(),
-                  slabs = std::min(*elements / elements_of_a_slab, most_slabs);
-    int lanes = source.target().lanes(rows.steps.element);
-    const int least_lanes = lanes / 2;
-    while (lanes > least_lanes && count % lanes != 0) lanes /= 2;
-    // Each slab has sums of its own for all rows, which are added up by one thread.
-    const bool are_few = count * slabs * 8 <= *elements;
-    if (count % lanes != 0 || slabs < 2 || slow < slabs || !are_few) return false;
-
-    const std::string& x = outside.vars[0];
-    const std::string iterations = source.param("slab", static_cast<int>(ceil_div(slow, slabs)));
-    Directives vectors = {fmt::format("vectorize({}, {})", x, source.lanes(rows.steps.element, lanes))};
-    if (count / lanes <= source.target().vector_registers / 4) vectors.push_back(unroll(x));
-    source.schedule("// A vector has elements of several rows: tasks are slabs of all rows, whose sums are added up.");
-    for (const auto& [func, kind] : rows.stages) {
-        if (kind == RowStage::Kind::reduction)
-            schedule_reduction(source, func, steps, iterations, vectors, x);
-        else
-            source.schedule(func, joined({"compute_root()"}, vectors));
-    }
-    schedule_loops(source, source.output_loops());
-    return true;
+    if (!are_loops || rows.keep_elements()) return false;
+    if (!rows.length.constant()) return schedule_open_slabs(source, rows, outside);
+    return tasks && schedule_known_slabs(source, rows, outside, *tasks);
 }
 
 }  // namespace onnx2halide
