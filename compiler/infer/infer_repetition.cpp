@@ -1,6 +1,8 @@
 #include "compiler/infer/infer_repetition.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -157,8 +159,55 @@ bool widen(const Node& node, size_t state, TensorType& before, const TensorType&
     return is_wider;
 }
 
+/// Whether a loop-carried value that the body never reads has another rank or element type after an iteration than
+/// before it. Exporters write such values for variables that a loop's body defines.
+bool is_defined_by_body(const Repetition::State& state, const TensorType& before) {
+    const TensorType& now = *state.output->type;
+    const bool differs = before.element != now.element || before.rank() != now.rank();
+    return differs && !before.box && !now.box && now.element != ElementType::string && state.input->consumers.empty();
+}
+
+/// Whether a loop-carried number becomes one of another rank, as a scalar becomes a vector of one element.
+bool changes_rank_of_number(const TensorType& before, const TensorType& now) {
+    return !before.box && !now.box && before.element == now.element && before.rank() != now.rank() &&
+           before.elements().is(1) && now.elements().is(1);
+}
+
+/// Starts a loop-carried value with one of the type that it has after an iteration, whose dims are constants; an open
+/// one becomes 0. `start` makes it from these dims. Returns its type.
+template <typename Start>
+TensorType start_with(Graph& graph, Node& node, size_t state, const TensorType& now, const Start& start) {
+    std::vector<int64_t> shape;
+    for (const Dim& dim : now.shape) shape.push_back(dim.constant().value_or(0));
+    const auto rank = static_cast<int64_t>(shape.size());
+    const std::string name = fmt::format("{}_state_{}", node.name, state);
+    Value* dims = add_constant(graph, make_constant(ElementType::int64, {rank}, shape), name + "_shape");
+    NewNode first = start(dims);
+    first.index = node.index;
+    const size_t input = state + (node.op_type == "Loop" ? 2 : 0);
+    graph.set_input(&node, input, add_node(graph, first, name, &node));
+    return node.inputs[input]->checked_type();
+}
+
+/// Makes the types of a loop-carried value before the loop and after an iteration the same where these differ in rank,
+/// as onnxruntime lets them. Returns the type before the loop if it has done so.
+std::optional<TensorType> with_rank_of_body(Graph& graph, Node& node, size_t state, const TensorType& before) {
+    const Repetition::State carried = Repetition(node).states[state];
+    const TensorType now = *carried.output->type;
+    if (is_defined_by_body(carried, before)) {
+        const Constant zero{now.element, {1}, std::make_shared<std::vector<std::byte>>(info(now.element).bytes), {}};
+        return start_with(graph, node, state, now, [&](Value* dims) {
+            return NewNode{"ConstantOfShape", 9, {dims}, {{"value", zero}}};
+        });
+    }
+    if (!changes_rank_of_number(before, now)) return {};
+    return start_with(graph, node, state, now, [&](Value* dims) {
+        return NewNode{"Reshape", 14, {carried.initial, dims}};
+    });
+}
+
 /// Infers the body with more and more general types, until an iteration's results have the types of its inputs.
-std::vector<TensorType> infer_body(Node& node) {
+std::vector<TensorType> infer_body(Graph& graph, Node& node) {
     const auto pristine = node.attributes.at("body");
     std::vector<TensorType> types;
     for (const Repetition::State& state : Repetition(node).states) {
@@ -178,8 +227,12 @@ std::vector<TensorType> infer_body(Node& node) {
         }
         bind_outside(outer, inner);
         bool is_wider = false;
-        for (size_t i = 0; i < types.size(); ++i)
-            is_wider |= widen(node, i, types[i], *repetition.states[i].output->type);
+        for (size_t i = 0; i < types.size(); ++i) {
+            const TensorType now = *repetition.states[i].output->type;
+            const auto started = with_rank_of_body(graph, node, i, types[i]);
+            if (started) types[i] = *started;
+            is_wider |= started.has_value() | widen(node, i, types[i], now);
+        }
         if (!is_wider) return types;
     }
 }
@@ -196,7 +249,7 @@ bool infer_repetition(Graph& graph, Node& node) {
     const bool is_scan = node.op_type == "Scan";
     if (is_scan && scan_trip_count(Repetition(node)).is(1) && node.integers("scan_output_axes", {}).empty())
         return inline_iteration(graph, node, Repetition(node));
-    const std::vector<TensorType> types = infer_body(node);
+    const std::vector<TensorType> types = infer_body(graph, node);
     const Repetition repetition(node);
     for (size_t i = 0; i < types.size(); ++i) {
         if (repetition.states[i].result) repetition.states[i].result->type = types[i];

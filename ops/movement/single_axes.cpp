@@ -50,7 +50,7 @@ public:
             if (squeezed[axis]) check_extent(checks, 0, axis, 1);
             if (!squeezed[axis] && !has_axes()) further += is_equal(in(0).shape[axis], 1);
         }
-        checks.push_back({"the number of axes that are 1 in this run alone", further, 0, 0});
+        checks.push_back({"the number of open axes that are 1 in this run (fix them with --dim)", further, 0, 0});
         return checks;
     }
 

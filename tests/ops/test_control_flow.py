@@ -232,6 +232,33 @@ def test_branches_of_which_none_fits():
         onnx2halide.compile(parser.parse_model(ONE_FITS.format("then_branch", "else_branch", 3)))
 
 
+# The body defines both values; the one before the loop is never read, or has another rank.
+DEFINED_BY_BODY = """g (float[n] x, int64 turns) => (float[m,k] rows, float[p] sums, float[q] number) {
+    goes = Constant <value = bool {1}> ()
+    none = Constant <value = float {0}> ()
+    rows, sums, number = Loop (turns, goes, none, x, none) <body = turn (int64 i, bool on, float unread, float[j] s, float step)
+        => (bool on_out, float[r,w] rows_out, float[v] s_out, float[u] step_out) {
+        on_out = Identity (on)
+        axis_0 = Constant <value_ints = [0]> ()
+        s_out = Add (s, step)
+        rows_out = Unsqueeze (s_out, axis_0)
+        one = Constant <value = float[1] {1}> ()
+        step_out = Add (step, one)
+    }>
+}"""
+
+
+def test_carried_values_that_change_rank():
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {DEFINED_BY_BODY}')
+    compiled, reference = onnx2halide.compile(model), OnnxRuntime(model)
+    for length, turns in ((3, 1), (5, 4)):
+        inputs = {"x": random(length), "turns": np.array(turns)}
+        for output, expected in reference.run(inputs).items():
+            np.testing.assert_array_equal(compiled.run_by_name(inputs)[output], expected, output)
+    without_turns = compiled.run_by_name({"x": random(3), "turns": np.array(0)})
+    assert (without_turns["rows"].shape, without_turns["number"].tolist()) == ((1, 0), [0])
+
+
 def test_scan_of_nothing():
     text = "g (float[n] x) => (float[n] y) { y = Scan <num_scan_inputs = -1, body = b (float v) => (float w) { w = Neg (v) }> (x) }"
     with pytest.raises(onnx2halide.CompileError) as error:

@@ -63,8 +63,8 @@ CASES = [
     ("g (float[n] x) => (float[2,3] y) { s = Constant <value = int64[2] {2,3}> () y = Reshape (x, s) }", (ones(5),), "'y' (Reshape): the shape's number of elements is 6, expected 5", (ones(6),)),
     ("g (float[n] x) => (float[2,3] y) { s = Constant <value = int64[2] {2,3}> () a = Relu (x) b = Reshape (a, s) y = Softmax (b) }", (ones(7),), "'b' (Reshape): the shape's number of elements is 6, expected 7", (ones(6),)),
     ("g (float[n,3] x) => (float[3] y) { a = Constant <value = int64[1] {0}> () y = Squeeze (x, a) }", (ones(2, 3),), "'y' (Squeeze): dim 0 of 'x' is 2, expected 1", (ones(1, 3),)),
-    ("g (float[n,1,m] x) => (float[n,m] y) { y = Squeeze (x) }", (ones(3, 1, 1),), "'y' (Squeeze): the number of axes that are 1 in this run alone is 1, expected 0", (ones(3, 1, 2),)),
-    ("g (float[n,1,m] x) => (float[n,m] y) { a = Relu (x) b = Squeeze (a) y = Neg (b) }", (ones(1, 1, 1),), "'b' (Squeeze): the number of axes that are 1 in this run alone is 2, expected 0", (ones(3, 1, 2),)),
+    ("g (float[n,1,m] x) => (float[n,m] y) { y = Squeeze (x) }", (ones(3, 1, 1),), "'y' (Squeeze): the number of open axes that are 1 in this run (fix them with --dim) is 1, expected 0", (ones(3, 1, 2),)),
+    ("g (float[n,1,m] x) => (float[n,m] y) { a = Relu (x) b = Squeeze (a) y = Neg (b) }", (ones(1, 1, 1),), "'b' (Squeeze): the number of open axes that are 1 in this run (fix them with --dim) is 2, expected 0", (ones(3, 1, 2),)),
     (LOOP, (np.array(2**62), ones(2)), "'y' (Loop): the trip count is 4611686018427387904, expected at most 2147483647", (np.array(-1), ones(2))),
 ]  # fmt: skip
 
