@@ -144,10 +144,8 @@ protected:
         const std::string &x = operands[0], &scale = operands[1], zero = operands.size() > 2 ? operands[2] : "0";
         const QuantisedRange& range = *quantised_range(result_type());
         const std::string integers = fmt::format("{}, {}, {}", zero, range.low, range.high);
-        if (divides_by_one_float())
-            return stored(fmt::format("onnx::{}(get_target(), {}, {}, {})",
-                                      is_usual_scale() ? "divide_and_quantize" : "divide_by_any_and_quantize", x, scale,
-                                      integers));
+        if (const char* function = division_by_one_float())
+            return stored(fmt::format("onnx::{}(get_target(), {}, {}, {})", function, x, scale, integers));
         std::string number = quotient(x, scale);
         if (precision() == ElementType::float64) number = fmt::format("cast<float>(onnx::round({}))", number);
         return stored(fmt::format("onnx::quantize(get_target(), {}, {})", number, integers));
@@ -163,26 +161,18 @@ private:
 
     std::string stored(const std::string& integer) const { return cast_text(integer, result_type()); }
 
-    /// Whether floats are divided by a single one other than 1.
-    bool divides_by_one_float() const {
-        return in(0).element == ElementType::float32 && in(1).element == ElementType::float32 &&
-               precision() == ElementType::float32 && in(1).elements().is(1) && known_scale() != 1;
-    }
-
-    /// The scale if it is a single known number.
-    std::optional<double> known_scale() const {
-        const Value& value = *input(1);
-        const std::vector<double> reals = value.constant ? value.constant->reals()
-                                          : value.known  ? value.known->reals
-                                                         : std::vector<double>{};
-        return reals.size() == 1 ? std::optional(reals[0]) : std::nullopt;
-    }
-
-    /// Whether it is known that the scale's reciprocal, and products of both, are normal numbers.
-    bool is_usual_scale() const {
+    /// The function that divides floats by a single one; null if there are several, or none is worth it: reciprocals of
+    /// very small ones, and products of very large ones, are no normal numbers.
+    const char* division_by_one_float() const {
         constexpr double least = 0x1p-60, most = 0x1p60;
-        const auto scale = known_scale();
-        return scale && *scale >= least && *scale <= most;
+        if (in(0).element != ElementType::float32 || in(1).element != ElementType::float32 ||
+            precision() != ElementType::float32 || !in(1).elements().is(1))
+            return nullptr;
+        const Value& value = *input(1);
+        if (!value.constant && !value.known) return "divide_by_any_and_quantize";
+        const std::vector<double> reals = value.constant ? value.constant->reals() : value.known->reals;
+        const double scale = reals.size() == 1 ? reals[0] : 0;
+        return scale != 1 && scale >= least && scale <= most ? "divide_and_quantize" : nullptr;
     }
 
     /// The type of the quotient. Integers divided by an integer are exact as doubles.

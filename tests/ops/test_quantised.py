@@ -234,3 +234,17 @@ def test_quantised(case):
     expected = case.engine(model).run(inputs)
     for name, array in onnx2halide.compile(model).run_by_name(inputs).items():
         assert far_apart(array, np.asarray(expected[name]), case, inputs) == "", name
+
+
+@pytest.mark.parametrize("scale", [0.01, 1 / 3, 1, 2**-61, 2**61, 1e-42, 1.1754944e-38, 3e38, 0, -0.5, np.inf, np.nan])
+def test_scales_that_only_a_run_knows(scale):
+    """Quotients are rounded as by a division, and what is between two integers goes to the even one."""
+    model = onnx.parser.parse_model('<ir_version: 8, opset_import: ["": 17]> g (float[n] x, float s, uint8 z) => (uint8[n] y) { y = QuantizeLinear (x, s, z) }')
+    compiled, rng, scale = onnx2halide.compile(model), np.random.default_rng(0), np.array(scale, np.float32)
+    with np.errstate(all="ignore"):
+        ties = ((np.arange(-300, 300) + 0.5) * np.float64(scale)).astype(np.float32)
+        x = np.concatenate([ties, np.nextafter(ties, np.float32(np.inf)), rng.normal(size=999).astype(np.float32) * 99 * scale, np.float32([0, -0.0, 1e-45, 3e38, np.inf, np.nan])])
+        for zero in (0, 128, 255):
+            quotients = np.nan_to_num(x / scale, nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+            expected = (np.rint(np.clip(quotients, -zero, 255 - zero)) + zero).astype(np.uint8)
+            np.testing.assert_array_equal(compiled.run([x, scale, np.array(zero, np.uint8)])[0], expected)
