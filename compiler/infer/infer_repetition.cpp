@@ -159,18 +159,8 @@ bool widen(const Node& node, size_t state, TensorType& before, const TensorType&
     return is_wider;
 }
 
-/// Whether a loop-carried value that the body never reads has another rank or element type after an iteration than
-/// before it. Exporters write such values for variables that a loop's body defines.
-bool is_defined_by_body(const Repetition::State& state, const TensorType& before) {
-    const TensorType& now = *state.output->type;
-    const bool differs = before.element != now.element || before.rank() != now.rank();
-    return differs && !before.box && !now.box && now.element != ElementType::string && state.input->consumers.empty();
-}
-
-/// Whether a loop-carried number becomes one of another rank, as a scalar becomes a vector of one element.
-bool changes_rank_of_number(const TensorType& before, const TensorType& now) {
-    return !before.box && !now.box && before.element == now.element && before.rank() != now.rank() &&
-           before.elements().is(1) && now.elements().is(1);
+bool differ_in_rank_only(const TensorType& a, const TensorType& b) {
+    return !a.box && !b.box && a.element == b.element && a.rank() != b.rank();
 }
 
 /// Starts a loop-carried value with one of the type that it has after an iteration, whose dims are constants; an open
@@ -189,18 +179,22 @@ TensorType start_with(Graph& graph, Node& node, size_t state, const TensorType& 
     return node.inputs[input]->checked_type();
 }
 
-/// Makes the types of a loop-carried value before the loop and after an iteration the same where these differ in rank,
-/// as onnxruntime lets them. Returns the type before the loop if it has done so.
+/// Gives a loop-carried value the rank before the loop that it has after an iteration, where onnxruntime lets these
+/// differ. The body may never read it, as exporters write it for variables that the body defines; or it is a number, as
+/// a scalar that becomes a vector of one element. Returns its type before the loop then.
 std::optional<TensorType> with_rank_of_body(Graph& graph, Node& node, size_t state, const TensorType& before) {
-    const Repetition::State carried = Repetition(node).states[state];
+    const Repetition repetition(node);
+    const Repetition::State carried = repetition.states[state];
     const TensorType now = *carried.output->type;
-    if (is_defined_by_body(carried, before)) {
+    if (!differ_in_rank_only(before, now)) return {};
+    const bool is_read = !carried.input->consumers.empty() || repetition.body->is_output(carried.input);
+    if (!is_read && now.element != ElementType::string) {
         const Constant zero{now.element, {1}, std::make_shared<std::vector<std::byte>>(info(now.element).bytes), {}};
         return start_with(graph, node, state, now, [&](Value* dims) {
             return NewNode{"ConstantOfShape", 9, {dims}, {{"value", zero}}};
         });
     }
-    if (!changes_rank_of_number(before, now)) return {};
+    if (!before.elements().is(1) || !now.elements().is(1)) return {};
     return start_with(graph, node, state, now, [&](Value* dims) {
         return NewNode{"Reshape", 14, {carried.initial, dims}};
     });
@@ -210,6 +204,7 @@ std::optional<TensorType> with_rank_of_body(Graph& graph, Node& node, size_t sta
 std::vector<TensorType> infer_body(Graph& graph, Node& node) {
     const auto pristine = node.attributes.at("body");
     std::vector<TensorType> types;
+    std::set<size_t> reshaped;  // states: each once, as a body may add an axis in each iteration
     for (const Repetition::State& state : Repetition(node).states) {
         if (!state.initial) throw CompileError("a loop-carried value is missing");
         types.push_back(state.initial->checked_type());
@@ -229,9 +224,13 @@ std::vector<TensorType> infer_body(Graph& graph, Node& node) {
         bool is_wider = false;
         for (size_t i = 0; i < types.size(); ++i) {
             const TensorType now = *repetition.states[i].output->type;
-            const auto started = with_rank_of_body(graph, node, i, types[i]);
-            if (started) types[i] = *started;
-            is_wider |= started.has_value() | widen(node, i, types[i], now);
+            const auto before = reshaped.contains(i) ? std::nullopt : with_rank_of_body(graph, node, i, types[i]);
+            if (before) {
+                types[i] = *before;
+                reshaped.insert(i);
+                is_wider = true;
+            }
+            is_wider |= widen(node, i, types[i], now);
         }
         if (!is_wider) return types;
     }

@@ -259,6 +259,13 @@ def test_carried_values_that_change_rank():
     assert (without_turns["rows"].shape, without_turns["number"].tolist()) == ((1, 0), [0])
 
 
+def test_carried_values_whose_rank_grows():
+    body = "turn (int64 i, bool on, float s) => (bool on_out, float[u] s_out) { on_out = Identity (on) axis = Constant <value_ints = [0]> () s_out = Unsqueeze (s, axis) }"
+    text = f"g (float x, int64 turns) => (float[n] y) {{ goes = Constant <value = bool {{1}}> () y = Loop (turns, goes, x) <body = {body}> }}"
+    with pytest.raises(onnx2halide.CompileError, match="value 0 is float32 1 before an iteration and float32 1x1 after it, expected the same type and rank"):
+        onnx2halide.compile(parser.parse_model(f'<ir_version: 10, opset_import: ["" : 20]> {text}'))
+
+
 def test_scan_of_nothing():
     text = "g (float[n] x) => (float[n] y) { y = Scan <num_scan_inputs = -1, body = b (float v) => (float w) { w = Neg (v) }> (x) }"
     with pytest.raises(onnx2halide.CompileError) as error:
