@@ -1,6 +1,8 @@
 #include "ops/schedule/slab_schedule.h"
 
 #include <algorithm>
+#include <ranges>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -86,26 +88,33 @@ bool schedule_known_slabs(KernelSource& source, const RowLoops& rows, const Loop
 
 /// Rows of open length: each image is divided into as many slabs as pay.
 bool schedule_open_slabs(KernelSource& source, const RowLoops& rows, const Loops& outside) {
-    const Loops steps = nontrivial_loops(rows.steps);
+    const Loops steps = nontrivial_loops(rows.steps), results = nontrivial_loops(rows.output);
     const auto count = outside.extents[0].constant();
     if (!count || rows.length.constant() || steps.vars.empty()) return false;
     const bool may_be_long = rows.length.upper_bound().value_or(Dim::unbounded) >= 2 * elements_of_a_slab / *count;
-    if (!may_be_long || lanes_of_rows(rows, *count, source.target()) == 0) return false;
-    const std::string all = source.dim(steps.extents.back()),
-                      others = source.dim(product({steps.extents.begin(), steps.extents.end() - 1}) * *count),
-                      iterations =
-                          fmt::format("max(onnx::rows_of_task({0}, {1}, {2}, 1, {3}), ({0} + {4}) / {5})", all, others,
-                                      elements_of_a_slab, source.threads(), most_slabs - 1, most_slabs);
-    const bool has_batch = outside.vars.size() > 1;
+    const auto batch = std::span(outside.vars).subspan(1);
+    // The loops of the results over what a row has, which are those over images in turn.
+    const int64_t inside = std::ssize(results.vars) - std::ssize(batch) - 1;
+    const bool has_images = std::ranges::equal(batch, std::span(results.vars).last(batch.size()));
+    if (!may_be_long || !has_images || lanes_of_rows(rows, *count, source.target()) == 0) return false;
+    const auto elements_of_step = [&](std::span<const Dim> extents) {
+        return product({extents.begin(), extents.end() - 1}) * *count;
+    };
+    const std::string iterations = fmt::format(
+        "max(onnx::rows_of_task({0}, {1}, {2}, 1, {3}), ({0} + {4}) / {5})", source.dim(steps.extents.back()),
+        source.dim(elements_of_step(steps.extents)), elements_of_a_slab, source.threads(), most_slabs - 1, most_slabs);
     SlabSchedule slabs(source, rows, outside.vars[0], *count, iterations);
-    slabs.write({has_batch ? compute_at(rows.output.func, outside.vars[1]) : std::string("compute_root()")},
+    slabs.write({batch.empty() ? std::string("compute_root()") : compute_at(rows.output.func, batch[0])},
                 {bound_storage(source.var("task"), std::to_string(most_slabs))});
     // Threads divide a batch or, of a single image, its slabs and the rows of its results.
     Directives directives = slabs.vectors();
-    const Loops results = nontrivial_loops(rows.output);
-    if (results.vars.size() > outside.vars.size())
-        directives.push_back(parallel(results.vars[results.vars.size() - outside.vars.size()]));
-    if (has_batch) directives.push_back(parallel(outside.vars.back()));
+    if (inside > 0) {
+        const std::string &y = results.vars[inside], strip = source.var("strip");
+        const std::span extents = std::span(results.extents).subspan(1, inside);
+        const std::string rows_of_strip = iterations_of_a_task(source, elements_of_step(extents), extents.back());
+        append(directives, {guarded_split(y, strip, rows_of_strip), parallel(strip)});
+    }
+    if (!batch.empty()) directives.push_back(parallel(batch.back()));
     source.schedule(rows.output.func, directives);
     return true;
 }
