@@ -129,6 +129,7 @@ void transform_folded(Graph& graph, const std::vector<Target>& targets, const Co
     if (!options.is_naive()) for_each_graph(graph, replace_boxes);
     // What only indices or replaced data needed would keep other nodes from being fused.
     for_each_graph(graph, prune);
+    for_each_graph(graph, flush_subnormals);
     pack_ports(graph);
     copy_outputs(graph, is_whole);
     allow_empty(graph);

@@ -156,6 +156,11 @@ void merge_axes(Graph& graph, const std::vector<std::vector<const Node*>>& kerne
 /// to a slice, by a ReplaceBox or, if nothing of the data is left, by the updates.
 void replace_boxes(Graph& graph);
 
+/// Makes zeros of the subnormal weights and biases (float32, below 1.2e-38) of convolutions, products and
+/// normalisations: a processor takes over a hundred cycles to multiply by such a number. Weights that training has
+/// decayed have many. Results change by less than a normal number holds.
+void flush_subnormals(Graph& graph);
+
 /// Avoids copies by making tensors parts of others (see Part). The inputs of a Concat are written directly into its
 /// result, which leaves only the other inputs to copy, and the outputs of nodes such as Split and Slice are parts of
 /// their input. This applies to nodes that are kernels by themselves; `kernels_of` returns the nodes of each kernel of
