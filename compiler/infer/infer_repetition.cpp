@@ -182,9 +182,9 @@ TensorType start_with(Graph& graph, Node& node, size_t state, const TensorType& 
 /// Gives a loop-carried value the rank before the loop that it has after an iteration, where onnxruntime lets these
 /// differ. The body may never read it, as exporters write it for variables that the body defines; or it is a number, as
 /// a scalar that becomes a vector of one element. Returns its type before the loop then.
-std::optional<TensorType> with_rank_of_body(Graph& graph, Node& node, size_t state, const TensorType& before) {
-    const Repetition repetition(node);
-    const Repetition::State carried = repetition.states[state];
+std::optional<TensorType> with_rank_of_body(Graph& graph, Node& node, const Repetition& repetition, size_t state,
+                                            const TensorType& before) {
+    const Repetition::State& carried = repetition.states[state];
     const TensorType now = *carried.output->type;
     if (!differ_in_rank_only(before, now)) return {};
     const bool is_read = !carried.input->consumers.empty() || repetition.body->is_output(carried.input);
@@ -224,7 +224,8 @@ std::vector<TensorType> infer_body(Graph& graph, Node& node) {
         bool is_wider = false;
         for (size_t i = 0; i < types.size(); ++i) {
             const TensorType now = *repetition.states[i].output->type;
-            const auto before = reshaped.contains(i) ? std::nullopt : with_rank_of_body(graph, node, i, types[i]);
+            const auto before =
+                reshaped.contains(i) ? std::nullopt : with_rank_of_body(graph, node, repetition, i, types[i]);
             if (before) {
                 types[i] = *before;
                 reshaped.insert(i);

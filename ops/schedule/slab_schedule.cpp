@@ -93,7 +93,7 @@ bool schedule_open_slabs(KernelSource& source, const RowLoops& rows, const Loops
     if (!count || rows.length.constant() || steps.vars.empty()) return false;
     const bool may_be_long = rows.length.upper_bound().value_or(Dim::unbounded) >= 2 * elements_of_a_slab / *count;
     const auto batch = std::span(outside.vars).subspan(1);
-    // The loops of the results over what a row has, which are those over images in turn.
+    // Of the results' loops, between that over rows and those over a batch, the ones within an image.
     const int64_t inside = std::ssize(results.vars) - std::ssize(batch) - 1;
     const bool has_images = std::ranges::equal(batch, std::span(results.vars).last(batch.size()));
     if (!may_be_long || !has_images || lanes_of_rows(rows, *count, source.target()) == 0) return false;
