@@ -16,6 +16,9 @@ namespace onnx {
 struct TileVersion {
     int size;
     Expr is_best;  // if no earlier version is; undefined for the last version, which fits every extent
+    // Of a loop over tiles, whether Halide copies it, without conditions, for the tiles inside: in the first version,
+    // which large images take.
+    Partition partition = Partition::Auto;
 
     /// The stage, for directives of this version alone. The version is taken only if `holds` is true as well; the last
     /// one is taken if no other is.
@@ -32,7 +35,7 @@ std::vector<TileVersion> best_versions(const std::vector<int>& sizes, IsLess is_
         Expr is_best;
         for (size_t j = i + 1; j < sizes.size(); ++j)
             is_best = is_best.defined() ? is_best && is_less(sizes[i], sizes[j]) : is_less(sizes[i], sizes[j]);
-        versions.push_back({sizes[i], is_best});
+        versions.push_back({sizes[i], is_best, i == 0 ? Partition::Auto : Partition::Never});
     }
     return versions;
 }

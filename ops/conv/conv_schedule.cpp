@@ -151,12 +151,23 @@ private:
 
     void schedule_output() {
         if (!tile_.has_versions()) return source_.schedule(conv_.output.func, output_);
+        limit_copies();
         const std::string width = source_.dim(conv_.output.extents[1]),
                           pixels = source_.param("pixels", tile_.tile().pixels);
         source_.schedule_versions(conv_.output.func,
                                   fmt::format("onnx::pixel_versions({}, {}, {{{}}}, {})", width, pixels,
-                                              fmt::join(pixels_of_open_tiles, ", "), tile_.tile().least_pixels),
+                                              fmt::join(pixels_of_versions(conv_.loops, tile_.tile()), ", "),
+                                              tile_.tile().least_pixels),
                                   output_);
+    }
+
+    /// Halide copies loops without conditions for the tiles that need none: the versions of smaller tiles, of which
+    /// there are many, do without, and all do for conditions on stores alone, which take no time.
+    void limit_copies() {
+        output_.push_back(fmt::format("partition({}, tile.partition)", outer(x_)));
+        if (tile_.has_rows()) output_.push_back(fmt::format("partition({}, tile.partition)", tiles_.back()));
+        // Outermost, they are parts of a task.
+        if (tile_.rounds_channels_up() && !walk_.channels_outermost) output_.push_back(keep_whole(channels_.front()));
     }
 
     void order_loops() {

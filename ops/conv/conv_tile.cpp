@@ -314,6 +314,18 @@ ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target) {
     return tile;
 }
 
+std::vector<int> pixels_of_versions(const ConvLoops& loops, const ConvTile& tile) {
+    const bool is_single_row = loops.height == 1 && !loops.open_height;
+    std::vector<int> sizes;
+    for (const int size : pixels_of_open_tiles) {
+        const bool is_multiple = std::ranges::any_of(pixels_of_open_tiles, [&](int smaller) {
+            return smaller < size && smaller >= tile.least_pixels && size % smaller == 0;
+        });
+        if (!is_multiple && (!is_single_row || std::has_single_bit(static_cast<uint32_t>(size)))) sizes.push_back(size);
+    }
+    return sizes;
+}
+
 double conv_cycles(const ConvLoops& loops, const Target& target) { return choose_tile(loops, target).all_cycles; }
 
 double tile_row_cycles(const ConvLoops& loops, const ConvTile& tile) {

@@ -83,6 +83,10 @@ int64_t channel_tiles(const ConvLoops& loops, const ConvTile& tile);
 /// of 4.
 constexpr int pixels_of_open_tiles[] = {14, 8, 7, 5, 4, 2, 1};
 
+/// Those that a kernel has versions for: powers of two for a single row, such as a signal or the merged rows of an
+/// image, since its only shifted tile is one of many. Multiples of others are left out if these take no longer.
+std::vector<int> pixels_of_versions(const ConvLoops& loops, const ConvTile& tile);
+
 ConvTile choose_conv_tile(const ConvLoops& loops, const Target& target);
 
 /// Estimated cycles of all tiles of an image or plane.

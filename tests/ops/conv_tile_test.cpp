@@ -74,6 +74,20 @@ TEST_CASE("a tile that is pooled has whole windows, if registers hold them") {
     CHECK(tile_of(1, 1).tile_rows == 1);
 }
 
+TEST_CASE("an open width has versions for widths of usual images, without tiles that others replace") {
+    const Target target = Target::parse("x86-64-linux-avx512_skylake");
+    ConvLoops loops = rows_of_13();
+    loops.open_width = loops.open_height = true;
+    ConvTile tile = choose_conv_tile(loops, target);
+    tile.least_pixels = 8;
+    CHECK(pixels_of_versions(loops, tile) == std::vector{14, 8, 7, 5, 4, 2, 1});
+    // Two tiles of 7 or of 4 take as long as one of 14 or 8.
+    tile.least_pixels = 4;
+    CHECK(pixels_of_versions(loops, tile) == std::vector{7, 5, 4, 2, 1});
+    loops.height = 1, loops.open_height = false;
+    CHECK(pixels_of_versions(loops, tile) == std::vector{4, 2, 1});
+}
+
 TEST_CASE("matrices of pixels and channels, as many as registers hold") {
     const Target target = Target::parse("x86-64-linux-avx512_sapphirerapids");
     const struct {
