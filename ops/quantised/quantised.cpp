@@ -59,12 +59,14 @@ Value* quantised(CompositeBuilder& builder, Value* x, size_t scale, ElementType 
 DynamicallyQuantised quantised_dynamically(CompositeBuilder& builder, Value* x) {
     if (x->checked_type().element != ElementType::float32)
         throw CompileError("input 0 has type {}, expected float32", info(x->type->element).name);
-    const auto all = [&](const char* role, const char* type) {
-        return builder.add(role, {type, 18, {x}, {{"keepdims", int64_t{0}}}});
+    Value* extremes = builder.add("extremes", {"Extremes", 1, {x}, {}, own_domain});
+    const auto extreme = [&](const char* role, int64_t index) {
+        Value* place = builder.constant("place", make_constant(ElementType::int64, {}, std::vector{index}));
+        return builder.add(role, {"Gather", 13, {extremes, place}});
     };
     Value *zero = real_constant(builder, "zero", 0), *one = real_constant(builder, "one", 1);
-    Value* least = builder.add("least", {"Min", 13, {all("min", "ReduceMin"), zero}});
-    Value* greatest = builder.add("greatest", {"Max", 13, {all("max", "ReduceMax"), zero}});
+    Value* least = builder.add("least", {"Min", 13, {extreme("min", 0), zero}});
+    Value* greatest = builder.add("greatest", {"Max", 13, {extreme("max", 1), zero}});
     Value* difference = builder.add("difference", {"Sub", 14, {greatest, least}});
     // A tensor of zeros needs a range, too.
     Value* is_empty = builder.add("is_empty", {"Equal", 13, {difference, zero}});

@@ -113,9 +113,13 @@ protected:
     }
 };
 
+/// The bits of a float type, as an integer type of C++.
+std::string_view bits_of(ElementType type) { return type == ElementType::float64 ? "uint64_t" : "uint32_t"; }
+
 /// ReduceMax or ReduceMin. For floats it also finds the largest bits, which detect a NaN: max and min themselves can be
-/// vectorised, but drop NaN. Both come from one pass over memory if vectors run along other axes; along the reduced
-/// ones, whose lanes Halide combines for one value at a time, each takes a pass over a row.
+/// vectorised, but drop NaN. Both come from one pass over memory if vectors run along other axes, or if the whole
+/// tensor is reduced; along the reduced axes, whose lanes Halide combines for one value at a time, each takes a pass
+/// over a row.
 class ReduceExtreme : public ReduceNode {
 public:
     ReduceExtreme(const Node& node, bool is_max) : ReduceNode(node), is_max_(is_max) {}
@@ -130,8 +134,8 @@ protected:
     void reduce(KernelSource& source, const Coordinates& at, const std::string& x) const override {
         const std::string identity = is_max_ ? lowest_literal(type()) : highest_literal(type());
         if (!is_float(type())) return define(source, at, fold(source, role(), identity, step(), x));
-        const std::string no_bits = fmt::format("Expr({}(0))", bits());
-        if (is_contiguous()) {
+        const std::string no_bits = fmt::format("Expr({}(0))", bits_of(type()));
+        if (has_two_folds()) {
             const std::string best = fold(source, role(), identity, step(), x);
             const std::string most = fold(source, bits_role, no_bits, "{s} = max({s}, onnx::magnitude_bits({x}))", x);
             return define(source, at, fmt::format("onnx::unless_nan({}, {})", best, most));
@@ -147,11 +151,11 @@ protected:
     void schedule_folds(KernelSource& source, const Loops& loops) const override {
         if (!is_contiguous() || is_bool()) return schedule_vectors(source, loops);
         schedule_lanes(source, loops, role());
-        if (is_float(type())) schedule_lanes(source, loops, bits_role, role());
+        if (has_two_folds()) schedule_lanes(source, loops, bits_role, role());
     }
 
     std::vector<std::string> folds() const override {
-        return is_float(type()) && is_contiguous() ? std::vector<std::string>{role(), bits_role} : std::vector{role()};
+        return has_two_folds() ? std::vector<std::string>{role(), bits_role} : std::vector{role()};
     }
 
 private:
@@ -159,8 +163,8 @@ private:
     static constexpr const char* bits_role = "bits";
 
     bool is_bool() const { return type() == ElementType::boolean; }
+    bool has_two_folds() const { return is_float(type()) && is_contiguous() && !may_share_elements(); }
     std::string role() const { return is_max_ ? "max" : "min"; }
-    std::string_view bits() const { return type() == ElementType::float64 ? "uint64_t" : "uint32_t"; }
 
     std::string step() const {
         if (is_bool()) return is_max_ ? "{s} = {s} || {x}" : "{s} = {s} && {x}";
@@ -170,6 +174,36 @@ private:
     std::string pair_step() const {
         return fmt::format("{{s}} = Tuple({}({{s}}[0], {{x}}), max({{s}}[1], onnx::magnitude_bits({{x}})))", role());
     }
+};
+
+/// The least and the greatest element of a tensor of floats, in one pass: [2]. Both are NaN if an element is; of no
+/// elements, they are infinity and -infinity.
+class Extremes : public ReduceNode {
+public:
+    using ReduceNode::ReduceNode;
+    std::vector<TensorType> infer() const override { return {TensorType(in(0).element, {2})}; }
+    bool is_pointwise() const override { return false; }
+
+protected:
+    bool may_share_elements() const override { return true; }
+
+    void reduce(KernelSource& source, const Coordinates& at, const std::string& x) const override {
+        const std::string identity =
+            fmt::format("Tuple({}, {}, Expr({}(0)))", highest_literal(type()), lowest_literal(type()), bits_of(type()));
+        // A GPU's blocks compute one result each.
+        const TensorType of_fold = source.target().is_gpu() ? out(0) : TensorType(type(), {});
+        const std::string all =
+            fold(source, "extremes", identity,
+                 "{s} = Tuple(min({s}[0], {x}), max({s}[1], {x}), max({s}[2], onnx::magnitude_bits({x})))", x, of_fold);
+        define(source, at, fmt::format("onnx::unless_nan(select({0} == 0, {1}[0], {1}[1]), {1}[2])", at[0], all));
+    }
+
+    void map(KernelSource& source, const Coordinates& at, const std::string& x) const override {
+        define(source, at, x);
+    }
+
+    void schedule_folds(KernelSource& source, const Loops&) const override {}
+    std::vector<std::string> folds() const override { return {"extremes"}; }
 };
 
 class ReduceMax : public ReduceExtreme {
@@ -246,7 +280,8 @@ std::vector<Operator> reduce_operators() {
     std::vector<Operator> rows = {{"ReduceMax", 1, make_reduction<ReduceMax>},
                                   {"ReduceMin", 1, make_reduction<ReduceMin>},
                                   {"ReduceLogSumExp", 1, make_reduction<ReduceLogSumExp>},
-                                  {"MeanSquareDeviation", 1, make<MeanSquareDeviation>, own_domain}};
+                                  {"MeanSquareDeviation", 1, make<MeanSquareDeviation>, own_domain},
+                                  {"Extremes", 1, make<Extremes>, own_domain}};
     for (const Sum& row : sums) rows.push_back({row.op, 1, make_reduction<ReduceSum>});
     return rows;
 }

@@ -76,10 +76,10 @@ void ReduceNode::algorithm(KernelSource& source) const {
 }
 
 std::string ReduceNode::fold(KernelSource& source, const std::string& role, const std::string& identity,
-                             std::string_view step, const std::string& term) const {
+                             std::string_view step, const std::string& term, const TensorType& type) const {
     const std::string func = source.func(fmt::format("{}_{}", output(0)->name, role));
     source.keep(output(0), role, func);
-    const std::string call = KernelSource::call(func, out(0), source.vars(out(0).rank()));
+    const std::string call = KernelSource::call(func, type, source.vars(type.rank()));
     source.line(fmt::format("{} = {};", call, identity));
     source.line(fmt::format(fmt::runtime(step), fmt::arg("s", call), fmt::arg("x", term)) + ";");
     return call;
@@ -90,11 +90,16 @@ void ReduceNode::define(KernelSource& source, const Coordinates& at, const std::
 }
 
 void ReduceNode::schedule(KernelSource& source) const {
-    const bool has_folds = !is_pointwise() && source.output_count() == 1, is_gpu = source.target().is_gpu();
+    const bool has_folds = reduction().may_reduce_any() && source.output_count() == 1,
+               is_gpu = source.target().is_gpu();
     if (is_gpu && has_folds && schedule_on_gpu(source)) return;
     if (is_gpu || !has_folds) return NodeGenerator::schedule(source);
     const Loops loops = source.output_loops();
     Loops nontrivial = nontrivial_loops(loops);
+    if (may_share_elements() && folds().size() == 1) {
+        schedule_fold_in_slabs(source, row_loops(source), vector_width(source.target(), 4));
+        return schedule_loops(source, loops);
+    }
     if (schedule_in_slabs(source, nontrivial) || schedule_parts(source, nontrivial)) return;
     if (takes_rows_at_once(source.target(), loops)) {
         const std::string rows = source.var("rows");
@@ -110,6 +115,11 @@ void ReduceNode::schedule(KernelSource& source) const {
     if (!nontrivial.vars.empty() && is_parallel_work(in(0).elements())) {
         source.schedule(fmt::format("{}.parallel({});", loops.func, nontrivial.vars.back()));
     }
+}
+
+bool ReduceNode::may_share_elements() const {
+    const bool is_plain = type() != ElementType::boolean && !is_narrow_float(type());
+    return is_plain && contiguous_axes() == in(0).rank() && is_contiguous() && may_have_slabs(in(0).elements());
 }
 
 bool ReduceNode::schedule_in_slabs(KernelSource& source, const Loops& results) const {

@@ -62,12 +62,19 @@ protected:
     /// Defines a Func with the output's dimensions that starts with `identity` and folds terms by `step`, in which
     /// `{s}` is the accumulator and `{x}` the term. Returns its element for the output's.
     std::string fold(KernelSource& source, const std::string& role, const std::string& identity, std::string_view step,
-                     const std::string& term) const;
+                     const std::string& term) const {
+        return fold(source, role, identity, step, term, out(0));
+    }
+    /// The same with the dimensions of `type`.
+    std::string fold(KernelSource& source, const std::string& role, const std::string& identity, std::string_view step,
+                     const std::string& term, const TensorType& type) const;
     /// Defines the output by an expression of type().
     void define(KernelSource& source, const Coordinates& at, const std::string& expression) const;
 
     /// Whether the elements that are reduced are contiguous in memory, and enough to fill a vector.
     bool is_contiguous() const;
+    /// Whether tasks share the elements: if all are reduced to one, and may be many. A fold may then be a Tuple.
+    virtual bool may_share_elements() const;
     /// Schedules a fold if is_contiguous(): vectors of partial results, whose lanes are combined at the end. `with` is
     /// the role of a fold that was scheduled before, with which this one shares the loop over vectors.
     void schedule_lanes(KernelSource& source, const Loops& loops, const std::string& role,

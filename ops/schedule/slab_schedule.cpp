@@ -23,6 +23,12 @@ int lanes_of_rows(const RowLoops& rows, int64_t count, const Target& target) {
     return count % lanes == 0 ? lanes : 0;
 }
 
+/// The iterations of a slab, of this many in all: there are as many slabs as pay, but no more than `most_slabs`.
+std::string iterations_of_slab(KernelSource& source, const std::string& count, const std::string& elements) {
+    return fmt::format("max(onnx::rows_of_task({0}, {1}, {2}, 1, {3}), ({0} + {4}) / {5})", count, elements,
+                       elements_of_a_slab, source.threads(), most_slabs - 1, most_slabs);
+}
+
 /// Schedules all stages, given directives for the place of their Funcs and for that of the slabs' sums.
 class SlabSchedule {
 public:
@@ -100,9 +106,8 @@ bool schedule_open_slabs(KernelSource& source, const RowLoops& rows, const Loops
     const auto elements_of_step = [&](std::span<const Dim> extents) {
         return product({extents.begin(), extents.end() - 1}) * *count;
     };
-    const std::string iterations = fmt::format(
-        "max(onnx::rows_of_task({0}, {1}, {2}, 1, {3}), ({0} + {4}) / {5})", source.dim(steps.extents.back()),
-        source.dim(elements_of_step(steps.extents)), elements_of_a_slab, source.threads(), most_slabs - 1, most_slabs);
+    const std::string iterations =
+        iterations_of_slab(source, source.dim(steps.extents.back()), source.dim(elements_of_step(steps.extents)));
     SlabSchedule slabs(source, rows, outside.vars[0], *count, iterations);
     slabs.write({batch.empty() ? std::string("compute_root()") : compute_at(rows.output.func, batch[0])},
                 {bound_storage(source.var("task"), std::to_string(most_slabs))});
@@ -120,6 +125,35 @@ bool schedule_open_slabs(KernelSource& source, const RowLoops& rows, const Loops
 }
 
 }  // namespace
+
+bool may_have_slabs(const Dim& elements) {
+    return elements.upper_bound().value_or(Dim::unbounded) >= 2 * elements_of_a_slab;
+}
+
+void schedule_fold_in_slabs(KernelSource& source, const RowLoops& rows, int width) {
+    const std::string& fold = rows.stages.front().func;
+    const Loops steps = nontrivial_loops(rows.steps);
+    if (steps.vars.empty()) return;
+    const std::string update = fold + ".update()", slabs = source.local(fold + "_slabs"),
+                      parts = source.local(fold + "_lanes"),
+                      lanes = fmt::format("int({})", source.param("lanes", width)), block = source.rvar("block"),
+                      part = source.rvar("part"), slab = source.rvar("slab"), iteration = source.rvar("iteration"),
+                      lane = source.var("lane"), task = source.var("task");
+    Directives splits;
+    const std::string run = fuse_all(source, steps.vars, "run", splits),
+                      blocks = fmt::format("(({0} + {1} - 1) / {1})", source.dim(product(steps.extents)), lanes);
+    splits.push_back(fmt::format("split({}, {}, {}, {})", run, block, part, lanes));
+    splits.push_back(guarded_split(block, slab, iterations_of_slab(source, blocks, lanes)));
+    source.schedule(
+        "// Tasks are slabs of the elements. Each has vectors of partial results, which are combined at the end.");
+    source.schedule(update, splits);
+    source.schedule(fmt::format("Func {} = {}.rfactor({}, {});", slabs, update, slab, task));
+    source.schedule(fmt::format("Func {} = {}.update().rfactor({}, {});", parts, slabs, part, lane));
+    source.schedule(slabs,
+                    {"compute_root()", bound_storage(task, std::to_string(most_slabs)), "update()", parallel(task)});
+    source.schedule(parts, {compute_at(slabs, task), vectorize(lane), "update()", vectorize(lane)});
+    source.schedule(fold, {"compute_root()"});
+}
 
 bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& outside, std::optional<int64_t> tasks) {
     // Rows that are parts of a loop, such as groups of channels, have no vectors of their own.

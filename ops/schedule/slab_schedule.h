@@ -13,4 +13,11 @@ namespace onnx2halide {
 /// it would round off. Returns false for other rows.
 bool schedule_slabs(KernelSource& source, const RowLoops& rows, const Loops& outside, std::optional<int64_t> tasks);
 
+/// Schedules a fold of contiguous elements to a single result, the one stage of `rows`: tasks are slabs of the
+/// elements, each with `lanes` partial results that are combined at the end.
+void schedule_fold_in_slabs(KernelSource& source, const RowLoops& rows, int lanes);
+
+/// Whether a fold to a single result may have several slabs.
+bool may_have_slabs(const Dim& elements);
+
 }  // namespace onnx2halide
