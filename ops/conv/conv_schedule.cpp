@@ -162,7 +162,7 @@ private:
     }
 
     /// Halide copies loops without conditions for the tiles that need none: the versions of smaller tiles, of which
-    /// there are many, do without, and all do for conditions on stores alone, which take no time.
+    /// there are many, do without, and all do for conditions on stores alone if masks take no time.
     void limit_copies() {
         output_.push_back(fmt::format("partition({}, tile.partition)", outer(x_)));
         if (tile_.has_rows()) output_.push_back(fmt::format("partition({}, tile.partition)", tiles_.back()));
