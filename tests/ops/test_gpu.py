@@ -160,6 +160,8 @@ MODELS = {
     "ReduceMax of many short rows": reduced("ReduceMax", [5000, 8], [1]),
     "ReduceMean across": reduced("ReduceMean", [4, 60, 40], [1]),
     "ReduceMax": reduced("ReduceMax", [4, 60, 40], [0, 2]),
+    "ReduceMax across": reduced("ReduceMax", [4, 60, 40], [1]),
+    "ReduceMin of many": reduced("ReduceMin", [400, 300], [0, 1]),
     "ReduceLogSumExp": reduced("ReduceLogSumExp", [4, 600], [1]),
     "ReduceSum of all": reduced("ReduceSum", [4, 60], [0, 1]),
     "ReduceSum of nothing": reduced("ReduceSum", [4, 0, 6], [1]),
