@@ -24,8 +24,9 @@ public:
     void write() {
         const InputLoops loops = input_loops();
         const std::string tiles = tiling_.func(WinogradConv::tiles_role);
-        Directives directives =
-            joined(transform(loops, tiling_.at(task_), tiling_.places), tiling_.order_of_storage(loops.parts));
+        Directives directives = transform(loops, tiling_.at(task_), tiling_.places);
+        // What is streamed from afar is read place by place.
+        if (!storage_.has_distant_inputs()) append(directives, tiling_.order_of_storage(loops.parts));
         const Directives bounds = bound_planes(), spread = spread_channels();
         append(directives, bounds);
         append(directives, spread);

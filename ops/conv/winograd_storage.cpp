@@ -54,9 +54,10 @@ bool WinogradStorage::moves_products_apart() const {
 }
 
 bool WinogradStorage::has_distant_inputs() const {
-    if (loops_.is_open()) return false;
-    const int64_t planes = loops_.kernel[rows].tiled_parts() * loops_.plane_taps,
-                  bytes = places() * tiles_of_inputs() * planes * elements_of_input_tile() * loops_.operand_bytes(),
+    // Strips of open images are made small enough, but for the rows that a tall kernel reads in any case.
+    const int64_t tiles = loops_.is_open() ? further_tiles_of_inputs() : tiles_of_inputs(),
+                  planes = loops_.kernel[rows].tiled_parts() * loops_.plane_taps,
+                  bytes = places() * tiles * planes * elements_of_input_tile() * loops_.operand_bytes(),
                   of_group = loops_.groups == 1 ? elements_of_input_tile() : loops_.inputs;
     return is_distant(bytes, of_group * loops_.operand_bytes(), target_);
 }

@@ -1,5 +1,7 @@
 """Small convolutions by Winograd's algorithm against direct ones in float64."""
 
+import subprocess
+
 import ml_dtypes  # noqa: F401, which makes bfloat16 a dtype of numpy
 import numpy as np
 import onnx
@@ -12,6 +14,7 @@ from onnx2halide.bench import Compiled
 from onnx2halide.clocks import StepClock
 from onnx2halide.compiler import Options
 from onnx2halide.model import Model
+from paths import COMPILER
 from recipes import Recipe
 
 NARROW_FLOATS = [((16, 32, 9, 11), {}), ((64, 64, 28, 28), {"residual": True}), ((32, 32, 9, 12), {"group": 2}), ((3, 16, 20, 20), {})]
@@ -195,6 +198,28 @@ def test_open_sizes(inputs, dims, options):
         spatial = [size + i for i in range(len(dims))]
         x = rng.normal(size=(1, inputs, *spatial)).astype(np.float32)
         expected = exact(resized(proto, spatial), {"x": x})
+        got = compiled.run([x])[0]
+        assert got.shape == expected.shape
+        assert np.abs(got - expected).max() / np.abs(expected).max() < 1e-5
+
+
+def test_kernel_of_all_rows(tmp_path):
+    """The second-level cache does not hold the transformed rows under a tile, which are streamed place by place."""
+    height = 64
+    proto = model(32, 32, height, 12, kernel=(height, 3), pads=(0, 1, 0, 1))
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(proto)
+    proto.graph.input[0].type.tensor_type.shape.dim[3].dim_param = "width"
+    proto.graph.output[0].type.tensor_type.shape.dim[3].Clear()
+    onnx.save(proto, tmp_path / "tall.onnx")
+    options = ["--convolution", "winograd", "--target", "x86-64-linux-avx512_skylake", "--sources-only"]
+    subprocess.run([COMPILER, "compile", tmp_path / "tall.onnx", *options, "-o", tmp_path], check=True)
+    assert "transformed inputs, so they are prefetched" in (tmp_path / "tall_generators.cpp").read_text()
+    compiled = onnx2halide.compile(proto, convolution="winograd", threads=2)
+    rng = np.random.default_rng(0)
+    for width in (1, 5, 23, 130):
+        x = rng.normal(size=(1, 32, height, width)).astype(np.float32)
+        expected = exact(resized(fixed, [height, width]), {"x": x})
         got = compiled.run([x])[0]
         assert got.shape == expected.shape
         assert np.abs(got - expected).max() / np.abs(expected).max() < 1e-5
