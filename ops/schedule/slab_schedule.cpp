@@ -137,8 +137,8 @@ void schedule_fold_in_slabs(KernelSource& source, const RowLoops& rows, int widt
     const std::string update = fold + ".update()", slabs = source.local(fold + "_slabs"),
                       parts = source.local(fold + "_lanes"),
                       lanes = fmt::format("int({})", source.param("lanes", width)), block = source.rvar("block"),
-                      part = source.rvar("part"), slab = source.rvar("slab"), iteration = source.rvar("iteration"),
-                      lane = source.var("lane"), task = source.var("task");
+                      part = source.rvar("part"), slab = source.rvar("slab"), lane = source.var("lane"),
+                      task = source.var("task");
     Directives splits;
     const std::string run = fuse_all(source, steps.vars, "run", splits),
                       blocks = fmt::format("(({0} + {1} - 1) / {1})", source.dim(product(steps.extents)), lanes);
