@@ -73,10 +73,8 @@ private:
         for (size_t i = 1; i <= 3; ++i) {
             if (builder_.has_input(i) && !builder_.input(i)->constant) return false;
         }
-        const std::vector<Dim>& a = builder_.input(0)->checked_type().shape;
-        const bool has_few_rows = a.size() > 1 && prove_less_equal(product({a.begin(), a.end() - 1}),
-                                                                   PackedMatMulNBits::most_rows) == Proof::yes;
-        return has_few_rows && bits_ != 2 && !builder_.has_input(groups_input) && is_float32(0) && is_float32(2);
+        const bool has_rows = builder_.input(0)->checked_type().rank() > 1;
+        return has_rows && bits_ != 2 && !builder_.has_input(groups_input) && is_float32(0) && is_float32(2);
     }
 
     /// See PackedMatMulNBits.

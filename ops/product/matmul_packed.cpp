@@ -70,7 +70,10 @@ std::string ScaledProduct::c_element(KernelSource& source, const Coordinates& at
 }
 
 std::string PackedMatMul::b_element(KernelSource& source, const Coordinates& at, const std::string& k) const {
-    const PackedColumn column = packed_column(source, at.back());
+    return packed_element(source, packed_column(source, at.back()), k);
+}
+
+std::string PackedMatMul::packed_element(KernelSource& source, const PackedColumn& column, const std::string& k) const {
     return source.read(input(1), {column.block, k, column.lane});
 }
 
@@ -80,13 +83,18 @@ std::string PackedMatMul::b_of_group(KernelSource& source, const Coordinates& at
     return source.read(input(1), {column.block, group, column.lane, place});
 }
 
-std::string PackedMatMulNBits::b_element(KernelSource& source, const Coordinates& at, const std::string& k) const {
-    const PackedColumn column = packed_column(source, at.back());
+std::string PackedMatMulNBits::packed_element(KernelSource& source, const PackedColumn& column,
+                                              const std::string& k) const {
     std::string integer = source.read(input(1), {column.block, bits_ == 8 ? k : fmt::format("{} / 2", k), column.lane});
     if (bits_ == 4) integer = fmt::format("(({} >> cast<uint8_t>({} % 2 * 4)) & 15)", integer, k);
     const Coordinates place = {column.block, fmt::format("{} / {}", k, node_.integer("block_size")), column.lane};
     const std::string zero = has_input(4) ? source.read(input(4), place) : fmt::format("{}.0f", 1 << (bits_ - 1));
     return fmt::format("(cast<float>({}) - {}) * {}", integer, zero, source.read(input(3), place));
+}
+
+bool PackedMatMulNBits::copies_b() const {
+    constexpr int64_t few = 8;
+    return prove_less_equal(product({out(0).shape.begin(), out(0).shape.end() - 1}), few) != Proof::yes;
 }
 
 std::vector<TensorType> PackMatMulWeights::infer() const {

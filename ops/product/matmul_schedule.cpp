@@ -166,7 +166,13 @@ std::string vectors_of_versions(KernelSource& source, const Target& target, cons
 void schedule_panels(KernelSource& source, const MatmulLoops& matmul, const Directives& place,
                      const std::string& vector) {
     if (matmul.packs_transposed) return schedule_transposed_panels(source, matmul, place, vector);
-    source.schedule(matmul.panels, joined(place, {fmt::format("vectorize({}, {})", source.var("lane"), vector)}));
+    Directives copy = {fmt::format("vectorize({}, {})", source.var("lane"), vector)};
+    if (matmul.steps_of_word > 1) {
+        const std::string step = source.var("depth");
+        copy = joined(copy, {guarded_split(step, source.var("word"), std::to_string(matmul.steps_of_word)),
+                             reorder({source.var("lane"), step, source.var("word")}), unroll(step)});
+    }
+    source.schedule(matmul.panels, joined(place, copy));
     for (size_t i = 0; i < matmul.panel_updates.size(); ++i)
         source.schedule(fmt::format("{}.update({})", matmul.panels, i),
                         {fmt::format("vectorize({}, {}, TailStrategy::GuardWithIf)", matmul.panel_updates[i], vector)});

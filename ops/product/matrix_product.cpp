@@ -91,9 +91,9 @@ void MatrixProduct::algorithm(KernelSource& source) const {
         return source.define(output(0), at,
                              result(source, at, fmt::format("cast<{}>({})", type, product_text(a, b, in(0).element))));
     }
-    const bool is_tiled = form(source.target()) == Form::tiled, has_panels = is_tiled && !b_is_packed();
+    const bool is_tiled = form(source.target()) == Form::tiled;
     if (is_tiled && is_narrow_float(in(0).element)) define_wide_a(source);
-    if (has_panels) define_panels(source);
+    if (has_panels(source.target())) define_panels(source);
 
     const Coordinates at = source.vars(rank());
     const std::string product = steps() > 1 ? define_product_of_groups(source, at) : define_product(source, at);
@@ -111,9 +111,8 @@ void MatrixProduct::algorithm(KernelSource& source) const {
 std::string MatrixProduct::define_product(KernelSource& source, const Coordinates& at) const {
     const std::string step = KernelSource::axis(source.rdom("k", {depth()}), 0);
     source.keep(output(0), step_role, step);
-    const bool has_panels = form(source.target()) == Form::tiled && !b_is_packed();
     const std::string a = a_element(source, at, step);
-    std::string b = has_panels ? panel_element(source, at, step) : b_element(source, at, step);
+    std::string b = has_panels(source.target()) ? panel_element(source, at, step) : b_element(source, at, step);
     if (reads_b_of_single_row(source.target()) && !b_is_transposed())
         b = fmt::format("select({}, {}, {})", is_single(source), b_element(source, column_inside(source, at), step), b);
     return product_text(a, b, in(0).element);
@@ -122,7 +121,7 @@ std::string MatrixProduct::define_product(KernelSource& source, const Coordinate
 Coordinates MatrixProduct::column_inside(KernelSource& source, const Coordinates& at) const {
     const Target& target = source.target();
     const MatmulTile tile = choose_matmul_tile(target, sum_type(), rows(), columns());
-    if (floor_mod(columns(), tile.vectors * column_lanes(target)).is(0)) return at;
+    if (b_is_packed() || floor_mod(columns(), tile.vectors * column_lanes(target)).is(0)) return at;
     Coordinates column = at;
     column[*column_axis()] = fmt::format("min(likely({}), {})", at[*column_axis()], source.dim(columns() - 1));
     return column;
@@ -150,11 +149,11 @@ void MatrixProduct::define_wide_a(KernelSource& source) const {
 }
 
 bool MatrixProduct::reads_b_of_single_row(const Target& target) const {
-    const bool packs = form(target) == Form::tiled && !b_is_packed();
     const bool may_be_single = !rows().constant() && prove_less_equal(2, rows()) != Proof::yes;
-    if (!packs || !may_be_single || steps() > 1 || is_narrow_float(in(0).element)) return false;
+    if (!has_panels(target) || !may_be_single || steps() > 1 || is_narrow_float(in(0).element)) return false;
     // Fewer steps are packed as fast, and vectors of columns must not extend past the last one.
     constexpr int64_t least_depth = 16, least_width = 4;
+    if (b_is_packed()) return true;
     return b_is_transposed() ? depth().constant().value_or(0) >= least_depth && dot_width(target) >= least_width
                              : floor_mod(columns(), column_lanes(target)).is(0);
 }
@@ -217,6 +216,7 @@ void MatrixProduct::define_panels(KernelSource& source) const {
         at[*column_axis()] = column;
         return b_element(source, at, step);
     };
+    if (b_is_packed()) return define(lane, packed_element(source, {number, lane}, step));
     const auto column_of = [&](const std::string& lane) { return fmt::format("{} * {} + {}", number, block, lane); };
     const std::string last = source.dim(columns() - 1);
     if (columns().constant()) {
@@ -310,7 +310,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     matmul.sum = source.kept(output(0), sum_role);
     matmul.step = source.kept(output(0), step_role);
     if (steps() > 1) matmul.at_once = source.kept(output(0), at_once_role);
-    if (form == Form::tiled && !b_is_packed()) {
+    if (has_panels(source.target())) {
         matmul.panels = source.kept(output(0), panels_role);
         matmul.packs_transposed = b_is_transposed();
         matmul.panel_batch = batch_of_b(vars);
@@ -331,7 +331,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
         for (const int axis : in(0).layout) matmul.wide.vars.push_back(at[axis]);
     }
     if (form == Form::tiled) matmul.distant_a = distant_a(source);
-    if (form == Form::tiled && b_is_packed()) matmul.weights = source.name(input(1));
+    if (form == Form::tiled && !copies_b()) matmul.weights = source.name(input(1));
     if (form == Form::tiled) matmul.waited_for = waited_for(source, node_.inputs);
     matmul.element = sum_type();
     if (column_axis()) matmul.column = vars[*column_axis()];

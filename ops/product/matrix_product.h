@@ -56,8 +56,18 @@ protected:
     virtual std::string b_of_group(KernelSource&, const Coordinates&, const std::string&, const std::string&) const {
         throw std::logic_error(node_.label() + " has no steps side by side");
     }
-    /// Whether B is read as blocks of columns (see column_block), padded with zeros after the last column.
+    /// Whether B is stored as blocks of columns (see column_block), padded with zeros after the last column.
     virtual bool b_is_packed() const { return false; }
+    /// The position of a column in packed B: the index of its block, and its lane there.
+    struct PackedColumn {
+        std::string block, lane;
+    };
+    /// B's element at step `k`. Called only if B is packed.
+    virtual std::string packed_element(KernelSource&, const PackedColumn&, const std::string&) const {
+        throw std::logic_error(node_.label() + " has no packed operand");
+    }
+    /// Whether tiles of rows read a copy of B, packed as blocks of columns in the type of the sums.
+    virtual bool copies_b() const { return !b_is_packed(); }
 
     /// An element of input 0, or of a float32 copy of it.
     std::string read_a(KernelSource& source, const Coordinates& at) const;
@@ -66,10 +76,6 @@ protected:
     Dim columns() const;
     size_t rank() const { return out(0).rank(); }
 
-    /// The position of a column in packed B: the index of its block, and its lane there.
-    struct PackedColumn {
-        std::string block, lane;
-    };
     PackedColumn packed_column(KernelSource& source, const std::string& column) const;
 
     /// Whether all rows share B.
@@ -86,6 +92,7 @@ private:
         tiled
     };  // plain: as the definition says; for the others see the schedules of these names
     Form form(const Target& target) const;
+    bool has_panels(const Target& target) const { return form(target) == Form::tiled && copies_b(); }
     Form form_on_cpu() const;
     /// Whether tiles of rows are fuller if all axes of the result except its columns are merged: the rows of a batch
     /// that shares B.

@@ -1,11 +1,9 @@
 """Operators of onnxruntime's own domain, one row per case."""
 
 import itertools
-import json
 
 import ml_dtypes
 import numpy as np
-import onnx
 import pytest
 from microsoft_cases import Fused, Given, bytes_of, check
 from onnx2halide.references import OnnxReference
@@ -209,12 +207,3 @@ CASES = [case for family in FAMILIES for case in family()]
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_microsoft(case):
     check(case)
-
-
-@pytest.mark.parametrize("rows, operator", [(4, "PackedMatMulNBits"), (5, "PackedMatMul")])
-def test_integers_of_few_rows_stay_as_they_are(request, tmp_path, rows, operator):
-    case = Fused("MatMulNBits", [x(rows, 64), bytes_of(7, 4, 8), constant(7, 4)], {"K": 64, "N": 7, "bits": 4, "block_size": 16})
-    onnx.save(case.model(), tmp_path / "net.onnx")
-    assert request.getfixturevalue("onnx2halide")("net.onnx", "-o", "out", "--sources-only").returncode == 0
-    steps = json.loads((tmp_path / "out" / "net.json").read_text())["steps"]
-    assert [node.split()[0] for step in steps for node in step["nodes"]] == [operator]

@@ -1,0 +1,51 @@
+"""Products with constant integers of a few bits, for any number of rows: MatMulNBits."""
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from microsoft_cases import bytes_of
+from onnx import TensorProto, helper, numpy_helper
+from open_models import check
+from reference_cases import constant
+
+
+def model(*axes, bits: int, depth=128, columns=70, block=32, has_zeros=True):
+    blocks, in_byte = -(-depth // block), 8 // bits
+    weights = {"integers": bytes_of(columns, blocks, block // in_byte), "scales": constant(columns, blocks)}
+    if has_zeros:
+        weights["zeros"] = bytes_of(columns, -(-blocks // in_byte))
+    attributes = {"K": depth, "N": columns, "bits": bits, "block_size": block}
+    node = helper.make_node("MatMulNBits", ["x", *weights], ["y"], "node", domain="com.microsoft", **attributes)
+    ports = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [*axes, size]) for name, size in (("x", depth), ("y", columns)))
+    graph = helper.make_graph([node], "small", [next(ports)], [next(ports)], [numpy_helper.from_array(w, n) for n, w in weights.items()])
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+@pytest.mark.parametrize("rows", (4, 9, "rows"))
+def test_the_integers_stay_as_they_are(onnx2halide, tmp_path, rows):
+    onnx.save(model(rows, bits=4), tmp_path / "net.onnx")
+    assert onnx2halide("net.onnx", "-o", "out", "--sources-only").returncode == 0
+    steps = json.loads((tmp_path / "out" / "net.json").read_text())["steps"]
+    assert [node.split()[0] for step in steps for node in step["nodes"]] == ["PackedMatMulNBits"]
+
+
+@pytest.mark.parametrize("target", ("host", "x86-64-linux-avx2-fma-f16c"))
+@pytest.mark.parametrize("columns", (64, 70, 300))
+@pytest.mark.parametrize("bits", (4, 8))
+def test_any_number_of_rows(bits, columns, target):
+    proto = model("batch", "rows", bits=bits, columns=columns)
+    check(proto, [{"x": (*shape, 128)} for shape in ((1, 1), (1, 2), (1, 5), (3, 3), (1, 40), (40, 1))], target=target)
+
+
+@pytest.mark.parametrize("block, has_zeros", ((16, True), (128, True), (32, False)))
+@pytest.mark.parametrize("rows", (1, 3, 8, 9, 40))
+@pytest.mark.parametrize("bits", (4, 8))
+def test_blocks_of_known_rows(bits, rows, block, has_zeros):
+    check(model(rows, bits=bits, block=block, has_zeros=has_zeros), [{"x": (rows, 128)}])
+
+
+def test_a_last_block_in_part():
+    check(model("rows", bits=4, depth=40), [{"x": (rows, 40)} for rows in (1, 3, 20)])
