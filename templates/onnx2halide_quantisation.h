@@ -14,6 +14,13 @@ inline Expr nearest_integer(const Target& target, Expr x) {
     return reinterpret<int32_t>(strict_float(x + magic)) - reinterpret<int32_t>(Expr(magic));
 }
 
+// 1 + n / 16 for the integer n in the 4 bits at place `i` of a word of eight, the first in the lowest bits: they become
+// the first of a float's fraction, in two instructions.
+inline Expr one_and_sixteenths(Expr word, Expr i) {
+    Expr bits = word >> cast<uint32_t>(i * 4) << cast<uint32_t>(19);
+    return reinterpret<float>((bits & cast<uint32_t>(0x780000)) | cast<uint32_t>(0x3f800000));
+}
+
 // Clamps x between two numbers. NaN becomes the lower one.
 inline Expr held(Expr x, Expr low, Expr high) { return strict_float(Halide::min(Halide::max(x, low), high)); }
 

@@ -77,6 +77,13 @@ inline std::vector<TileVersion> with_single(Expr extent, std::vector<TileVersion
     return versions;
 }
 
+/// The versions, preceded by one of their largest tile for more elements than a few. By this comparison Halide knows in
+/// each version whether there are more.
+inline std::vector<TileVersion> with_many(Expr extent, int few, std::vector<TileVersion> versions) {
+    versions.insert(versions.begin(), {versions.front().size, extent > few});
+    return versions;
+}
+
 /// Versions of a sum for vectors of `most` elements and fewer, after which the remainder is added one by one.
 inline std::vector<TileVersion> sum_versions(Expr extent, int most) {
     std::vector<int> sizes;

@@ -5,8 +5,9 @@
 
 #include "ops/composite_shapes.h"
 #include "ops/families.h"
-#include "ops/product/matmul_packed.h"
+#include "ops/product/matmul_n_bits.h"
 #include "ops/product/matmul_tile.h"
+#include "ops/product/product.h"
 #include "ops/quantised/quantised.h"
 
 namespace onnx2halide {
@@ -69,20 +70,23 @@ private:
 
     /// Whether the integers stay as they are until they are multiplied, in order to read fewer bytes.
     bool stays_packed() const {
-        const auto is_float32 = [&](size_t i) { return builder_.input(i)->type->element == ElementType::float32; };
+        const auto sums_are_float32 = [&](size_t i) {
+            return sum_type(builder_.input(i)->type->element) == ElementType::float32;
+        };
         for (size_t i = 1; i <= 3; ++i) {
             if (builder_.has_input(i) && !builder_.input(i)->constant) return false;
         }
         const bool has_rows = builder_.input(0)->checked_type().rank() > 1;
-        return has_rows && bits_ != 2 && !builder_.has_input(groups_input) && is_float32(0) && is_float32(2);
+        return has_rows && PackedMatMulNBits::has_whole_blocks(depth_, block_, bits_) &&
+               !builder_.has_input(groups_input) && sums_are_float32(0) && sums_are_float32(2);
     }
 
     /// See PackedMatMulNBits.
     Value* packed_product(Value* scales) {
-        Value* integers = in_panels("elements", unpacked("rows", builder_.input(1), {columns_, blocks_ * block_}));
-        if (bits_ == 4) integers = in_pairs(integers);
+        Value* integers = in_panels(
+            "elements", bits_ == 4 ? words() : reshaped(builder_, "rows", builder_.input(1), {columns_, depth_}));
         Value* zero = builder_.has_input(3)
-                          ? in_panels("zero", reshaped(builder_, "zero_rows", zero_points(), {columns_, blocks_}))
+                          ? in_panels("zero", reshaped(builder_, "zero_rows", given_zero_points(), {columns_, blocks_}))
                           : nullptr;
         Value* scale = in_panels("scale_panels", reshaped(builder_, "scale_rows", scales, {columns_, blocks_}));
         std::map<std::string, Attribute> attributes = {
@@ -103,18 +107,16 @@ private:
         return builder_.add(role, {"Transpose", 13, {split}, {{"perm", std::vector<int64_t>{0, 2, 1}}}});
     }
 
-    /// Joins the integers of two rows to a byte.
-    Value* in_pairs(Value* panels) {
-        const int64_t lanes = column_block(ElementType::float32);
-        Value* pairs = reshaped(builder_, "pairs", panels, {0, blocks_ * block_ / 2, 2, lanes});
-        const auto of_pair = [&](const std::string& role, int64_t place) {
-            Value* one = part(builder_, role + "_part", pairs, 2, place, place + 1);
-            return reshaped(builder_, role, one, {0, 0, -1});
-        };
-        Value* shift = builder_.constant("shift", make_constant(ElementType::uint8, {}, std::vector{uint8_t{4}}));
-        Value* high = builder_.add(
-            "high_bits", {"BitShift", 11, {of_pair("second", 1), shift}, {{"direction", std::string("LEFT")}}});
-        return builder_.add("bytes", {"BitwiseOr", 18, {of_pair("first", 0), high}});
+    /// The rows' bytes, joined in fours.
+    Value* words() {
+        const int64_t count = depth_ / 8;
+        Value* bytes = builder_.add(
+            "wide", cast(reshaped(builder_, "bytes", builder_.input(1), {columns_, count, 4}), ElementType::uint32));
+        const std::vector<uint32_t> weights = {1, 1u << 8, 1u << 16, 1u << 24};
+        Value* places = builder_.constant("places", make_constant(ElementType::uint32, {4}, weights));
+        Value* terms = builder_.add("in_place", {"Mul", 14, {bytes, places}});
+        return builder_.add(
+            "words", {"ReduceSum", 13, {terms, integer_constant(builder_, "axis", {2})}, {{"keepdims", int64_t{0}}}});
     }
 
     Value* rows_in_blocks(Value* scales) {
@@ -174,21 +176,24 @@ private:
 
     /// The zero point of each block; the middle of the range if they are omitted.
     Value* zero_points() {
-        Value* given = builder_.optional_input(3);
-        if (!given) {
-            const auto middle = static_cast<float>(1 << (bits_ - 1));
-            return like_scales("zero_point", builder_.constant("middle", make_constant(ElementType::float32, {},
-                                                                                       std::vector{middle})));
-        }
+        if (builder_.has_input(3)) return like_scales("zero_point", given_zero_points());
+        const auto middle = static_cast<float>(1 << (bits_ - 1));
+        return like_scales("zero_point",
+                           builder_.constant("middle", make_constant(ElementType::float32, {}, std::vector{middle})));
+    }
+
+    /// The zero points [columns, blocks, 1], uint8 or of another type.
+    Value* given_zero_points() {
+        Value* given = builder_.input(3);
         if (given->checked_type().element != ElementType::uint8) {
             check_elements(3, columns_ * blocks_);
-            return reshaped(builder_, "zero_point", given, {columns_, blocks_, 1});
+            return reshaped(builder_, "given_zero_point", given, {columns_, blocks_, 1});
         }
         const int64_t in_byte = 8 / bits_, bytes = (blocks_ + in_byte - 1) / in_byte;
         check_elements(3, columns_ * bytes);
         Value* rows = reshaped(builder_, "zero_bytes", given, {columns_, bytes});
         Value* all = unpacked("zero_points", rows, {columns_, bytes * in_byte, 1});
-        return like_scales("zero_point", part(builder_, "zero_of_blocks", all, 1, 0, blocks_));
+        return part(builder_, "zero_of_blocks", all, 1, 0, blocks_);
     }
 
     Value* like_scales(const std::string& role, Value* x) {

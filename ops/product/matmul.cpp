@@ -6,7 +6,7 @@
 
 #include "ops/families.h"
 #include "ops/product/einsum.h"
-#include "ops/product/matmul_packed.h"
+#include "ops/product/matmul_n_bits.h"
 #include "ops/product/product.h"
 
 namespace onnx2halide {

@@ -83,20 +83,6 @@ std::string PackedMatMul::b_of_group(KernelSource& source, const Coordinates& at
     return source.read(input(1), {column.block, group, column.lane, place});
 }
 
-std::string PackedMatMulNBits::packed_element(KernelSource& source, const PackedColumn& column,
-                                              const std::string& k) const {
-    std::string integer = source.read(input(1), {column.block, bits_ == 8 ? k : fmt::format("{} / 2", k), column.lane});
-    if (bits_ == 4) integer = fmt::format("(({} >> cast<uint8_t>({} % 2 * 4)) & 15)", integer, k);
-    const Coordinates place = {column.block, fmt::format("{} / {}", k, node_.integer("block_size")), column.lane};
-    const std::string zero = has_input(4) ? source.read(input(4), place) : fmt::format("{}.0f", 1 << (bits_ - 1));
-    return fmt::format("(cast<float>({}) - {}) * {}", integer, zero, source.read(input(3), place));
-}
-
-bool PackedMatMulNBits::copies_b() const {
-    constexpr int64_t few = 8;
-    return prove_less_equal(product({out(0).shape.begin(), out(0).shape.end() - 1}), few) != Proof::yes;
-}
-
 std::vector<TensorType> PackMatMulWeights::infer() const {
     if (in(0).rank() != 2) throw CompileError("weights have shape {}, expected a matrix", shape_text(in(0).shape));
     const ElementType element = compute_element(in(0).element);

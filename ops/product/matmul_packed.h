@@ -59,28 +59,6 @@ private:
     int64_t columns_;
 };
 
-/// The product with a constant matrix of integers of 4 or 8 bits, `bits`: the compiler's own operator for MatMulNBits.
-/// Its elements are (integer - zero point) * scale, with a scale and a zero point for each column of a block of
-/// `block_size` rows. The constant is never stored as floats: a few rows read the integers as they are, and for more,
-/// tiles of columns are converted in a cache. Inputs: A, float32; integers [panels, rows, lanes], where a panel
-/// has as many columns as a block of PackMatMulWeights, and rows are those of whole blocks, of 4 bits two in a byte,
-/// the first in its low bits; C, which may be omitted; scales [panels, blocks, lanes]; zero points of the same shape,
-/// omitted if all are the middle of the range. Attributes besides: those of PackedMatMul.
-class PackedMatMulNBits : public PackedMatMul {
-public:
-    explicit PackedMatMulNBits(const Node& node) : PackedMatMul(node), bits_(node.integer("bits")) {}
-
-protected:
-    std::string packed_element(KernelSource& source, const PackedColumn& column, const std::string& k) const override;
-    int64_t steps() const override { return 1; }
-    int64_t steps_of_word() const override { return 8 / bits_; }
-    /// As many rows as a tile has read each integer once, so that it need not be converted before.
-    bool copies_b() const override;
-
-private:
-    int64_t bits_;
-};
-
 /// Packs a matrix [depth, columns] (or its transpose, with `transB`) as [columns / block, depth, block], padded with
 /// zeros after the last column; float16 is widened. With `steps`, so many rows of a column are adjacent: [columns /
 /// block, depth / steps, block, steps] (see steps_at_once).

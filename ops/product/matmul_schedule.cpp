@@ -10,6 +10,7 @@
 #include "ops/product/matmul_tile.h"
 #include "ops/schedule/directives.h"
 #include "ops/schedule/loop_schedule.h"
+#include "ops/schedule/row_schedule.h"
 
 namespace onnx2halide {
 
@@ -133,6 +134,25 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
     source.schedule(matmul.sum + ".update()", update_in_registers(matmul, registers, steps));
 }
 
+void schedule_block_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place,
+                         const std::string& width, const Directives& registers) {
+    const BlockSums& blocks = matmul.blocks;
+    if (blocks.sum.empty()) return;
+    source.schedule("// Each block of steps is added up in registers, and scaled.");
+    const Directives steps = matmul.steps_of_word > 1
+                                 ? Directives{fmt::format("unroll({}, {})", blocks.element, matmul.steps_of_word)}
+                                 : Directives{};
+    source.schedule(blocks.of_a, {"compute_root()"});
+    const int lanes = filled(blocks.size, source.target().lanes(matmul.element));
+    source.schedule(blocks.of_a + ".update()", {"atomic()", fmt::format("vectorize({}, {})", blocks.element,
+                                                                        source.lanes(matmul.element, lanes))});
+    source.schedule(blocks.sum, joined(bounded(matmul, {place}, matmul.column, width), registers));
+    source.schedule(blocks.sum + ".update()", joined({reorder({matmul.column, matmul.row, blocks.block})}, registers));
+    source.schedule(blocks.of_block, joined({compute_at(blocks.sum, blocks.block)}, registers));
+    source.schedule(blocks.of_block + ".update()",
+                    joined(joined({reorder({matmul.column, matmul.row, blocks.element})}, registers), steps));
+}
+
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place) {
     if (matmul.is_single.empty()) return;
     if (matmul.dots.empty())
@@ -146,6 +166,8 @@ void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const 
 std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows) {
     const std::string extent = source.dim(matmul.rows),
                       versions = fmt::format("onnx::tile_versions({}, {}, 1, 0.75)", extent, rows);
+    if (!matmul.blocks.sum.empty())
+        return fmt::format("onnx::with_many({}, {}, {})", extent, matmul.rows_in_blocks, versions);
     return matmul.is_single.empty() ? versions : fmt::format("onnx::with_single({}, {})", extent, versions);
 }
 

@@ -8,10 +8,20 @@
 
 namespace onnx2halide {
 
+/// Sums that are computed in blocks of steps, each of which is scaled as a whole.
+struct BlockSums {
+    std::string sum, block;         // the Func of the results' sums, and its reduction's variable
+    std::string of_block, element;  // the Func of each block's, and its reduction's variable
+    std::string of_a;               // the Func of the sums of A's elements, of the same reduction
+    int64_t size = 0;               // steps of a block
+};
+
 /// What the schedule of a product of matrices on a CPU works on.
 struct MatmulLoops {
     Loops output;                         // of the group's last Func
-    std::string sum, step;                // the Func of the sums and its reduction's variable
+    std::string sum, step;                // the Func of the sums and its reduction's variable; empty if all are in...
+    BlockSums blocks;                     // ... blocks; empty if none may be
+    int64_t rows_in_blocks = 0;           // the most rows that are
     std::string at_once;                  // its second variable: steps added at once; empty if there are none
     std::string panels;                   // the Func of packed B; empty if there is none
     Coordinates panel_updates;            // the variables of its updates along blocks, for an open number of columns
@@ -68,6 +78,10 @@ void schedule_matrix_versions(KernelSource& source, const MatmulLoops& matmul, c
 
 /// Schedules a single row, which reads B in place; `place` is the loop level at which its sums are computed.
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place);
+
+/// Schedules sums in blocks, like schedule_sums.
+void schedule_block_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place,
+                         const std::string& width, const Directives& registers);
 
 /// The versions of a tile of up to `rows` rows, including one for a single row.
 std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows);

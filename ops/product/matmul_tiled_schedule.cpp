@@ -284,6 +284,8 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     }
     if (!matmul.panels.empty()) schedule_panels(source, matmul, place_of_panels(source, matmul, tiling), tiling.vector);
     const Directives registers = in_registers(matmul.column, matmul.row, tiling.vector);
+    schedule_block_sums(source, matmul, place, tiling.width, registers);
+    if (matmul.sum.empty()) return;
     if (const int parts = choose_parts(matmul, tiling); parts > 1)
         return schedule_parts_of_sums(source, matmul, place, parts, registers);
     if (tiling.tile.has_matrices()) {
@@ -292,9 +294,6 @@ void schedule_tiled(KernelSource& source, const MatmulLoops& matmul) {
     }
     Directives steps = prefetches(source, matmul, tiling);
     if (!steps.empty()) source.schedule("// What the next tile reads is prefetched meanwhile.");
-    // Unrolled, which bits of a word a step takes is known at compile time.
-    if (steps.empty() && matmul.steps_of_word > 1)
-        steps = {fmt::format("unroll({}, {})", matmul.step, matmul.steps_of_word)};
     const bool is_only_tile = !matmul.weights.empty() && tiling.columns.is(1);
     if (tiling.by_strips)
         // Halide does not see that tiles which are shifted inwards, of shifted strips, have constant extents.

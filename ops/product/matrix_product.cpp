@@ -8,20 +8,10 @@
 #include "ops/product/matmul_tile.h"
 #include "ops/product/product.h"
 #include "ops/schedule/cycles.h"
-#include "ops/schedule/gpu_rows.h"
 #include "ops/schedule/loop_schedule.h"
 #include "ops/schedule/row_schedule.h"
 
 namespace onnx2halide {
-
-namespace {
-
-// Roles under which the algorithm stores names for the schedule, all of output 0.
-constexpr const char *sum_role = "sum", *step_role = "step", *at_once_role = "at_once", *panels_role = "panels",
-                     *whole_role = "whole", *rest_role = "rest", *wide_role = "wide", *dots_role = "dots",
-                     *dot_lane_role = "dot_lane";
-
-}  // namespace
 
 ElementType MatrixProduct::sum_type() const { return onnx2halide::sum_type(in(0).element); }
 
@@ -96,16 +86,22 @@ void MatrixProduct::algorithm(KernelSource& source) const {
     if (has_panels(source.target())) define_panels(source);
 
     const Coordinates at = source.vars(rank());
+    const std::string sum = has_only_blocks(source.target()) ? define_block_sums(source, at) : define_sums(source, at);
+    source.define(output(0), at, result(source, at, sum));
+}
+
+std::string MatrixProduct::define_sums(KernelSource& source, const Coordinates& at) const {
     const std::string product = steps() > 1 ? define_product_of_groups(source, at) : define_product(source, at);
     const std::string func = source.func(output(0)->name + "_sum"), sum = KernelSource::call(func, out(0), at);
     source.keep(output(0), sum_role, func);
     source.line(fmt::format("{} = {};", sum, KernelSource::literal(int64_t{0}, sum_type())));
     source.line(fmt::format("{} += {};", sum, product));
-    const bool has_dots = reads_b_of_single_row(source.target()) && b_is_transposed();
-    source.define(
-        output(0), at,
-        result(source, at,
-               has_dots ? fmt::format("select({}, {}, {})", is_single(source), define_dots(source, at), sum) : sum));
+    if (reads_b_of_single_row(source.target()) && b_is_transposed())
+        return fmt::format("select({}, {}, {})", is_single(source), define_dots(source, at), sum);
+    if (may_have_blocks(source.target()))
+        return fmt::format("select({} <= {}, {}, {})", source.dim(rows()), rows_in_blocks(),
+                           define_block_sums(source, at), sum);
+    return sum;
 }
 
 std::string MatrixProduct::define_product(KernelSource& source, const Coordinates& at) const {
@@ -121,7 +117,7 @@ std::string MatrixProduct::define_product(KernelSource& source, const Coordinate
 Coordinates MatrixProduct::column_inside(KernelSource& source, const Coordinates& at) const {
     const Target& target = source.target();
     const MatmulTile tile = choose_matmul_tile(target, sum_type(), rows(), columns());
-    if (b_is_packed() || floor_mod(columns(), tile.vectors * column_lanes(target)).is(0)) return at;
+    if (floor_mod(columns(), tile.vectors * column_lanes(target)).is(0)) return at;
     Coordinates column = at;
     column[*column_axis()] = fmt::format("min(likely({}), {})", at[*column_axis()], source.dim(columns() - 1));
     return column;
@@ -148,12 +144,26 @@ void MatrixProduct::define_wide_a(KernelSource& source) const {
     source.line(fmt::format("{} = {};", KernelSource::call(wide, in(0), at), source.read(input(0), at)));
 }
 
+bool MatrixProduct::has_panels(const Target& target) const {
+    const bool copies = rows_in_blocks() > 0 ? !has_only_blocks(target) : !b_is_packed();
+    return form(target) == Form::tiled && copies;
+}
+
+bool MatrixProduct::may_have_blocks(const Target& target) const {
+    return rows_in_blocks() > 0 && form(target) == Form::tiled &&
+           prove_less_equal(rows_in_blocks() + 1, rows()) != Proof::yes;
+}
+
+bool MatrixProduct::has_only_blocks(const Target& target) const {
+    return may_have_blocks(target) && prove_less_equal(rows(), rows_in_blocks()) == Proof::yes;
+}
+
 bool MatrixProduct::reads_b_of_single_row(const Target& target) const {
     const bool may_be_single = !rows().constant() && prove_less_equal(2, rows()) != Proof::yes;
-    if (!has_panels(target) || !may_be_single || steps() > 1 || is_narrow_float(in(0).element)) return false;
+    if (!has_panels(target) || b_is_packed() || !may_be_single || steps() > 1 || is_narrow_float(in(0).element))
+        return false;
     // Fewer steps are packed as fast, and vectors of columns must not extend past the last one.
     constexpr int64_t least_depth = 16, least_width = 4;
-    if (b_is_packed()) return true;
     return b_is_transposed() ? depth().constant().value_or(0) >= least_depth && dot_width(target) >= least_width
                              : floor_mod(columns(), column_lanes(target)).is(0);
 }
@@ -307,8 +317,14 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     const Coordinates vars = source.vars(rank());
     MatmulLoops matmul;
     matmul.output = source.output_loops();
-    matmul.sum = source.kept(output(0), sum_role);
-    matmul.step = source.kept(output(0), step_role);
+    if (may_have_blocks(source.target())) {
+        matmul.blocks = block_sums(source);
+        matmul.rows_in_blocks = rows_in_blocks();
+    }
+    if (!has_only_blocks(source.target())) {
+        matmul.sum = source.kept(output(0), sum_role);
+        matmul.step = source.kept(output(0), step_role);
+    }
     if (steps() > 1) matmul.at_once = source.kept(output(0), at_once_role);
     if (has_panels(source.target())) {
         matmul.panels = source.kept(output(0), panels_role);
@@ -331,7 +347,7 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
         for (const int axis : in(0).layout) matmul.wide.vars.push_back(at[axis]);
     }
     if (form == Form::tiled) matmul.distant_a = distant_a(source);
-    if (form == Form::tiled && !copies_b()) matmul.weights = source.name(input(1));
+    if (form == Form::tiled && b_is_packed() && rows_in_blocks() == 0) matmul.weights = source.name(input(1));
     if (form == Form::tiled) matmul.waited_for = waited_for(source, node_.inputs);
     matmul.element = sum_type();
     if (column_axis()) matmul.column = vars[*column_axis()];
@@ -343,39 +359,6 @@ MatmulLoops MatrixProduct::loops(KernelSource& source) const {
     matmul.steps_of_word = steps_of_word();
     matmul.lanes = column_lanes(source.target());
     return matmul;
-}
-
-std::optional<GpuSums> MatrixProduct::gpu_sums(KernelSource& source) const {
-    const Loops results = source.output_loops();
-    const auto depth = this->depth().constant();
-    if (is_outer() || !depth || *depth < 1 || source.output_count() > 1 || !column_axis() || results.vars.empty() ||
-        results.vars[0] != source.vars(rank())[*column_axis()] || input(0) == input(1))
-        return {};
-    GpuSums sums{
-        results, source.kept(output(0), sum_role), {source.kept(output(0), step_role)}, source.name(input(0)), {}};
-    // The rows of a batch fill a tile as well as those of one matrix.
-    Loops& loops = sums.output = nontrivial_loops(results);
-    if (loops.vars.empty() || loops.vars[0] != results.vars[0]) return {};
-    for (size_t i = 1; i < results.vars.size(); ++i) {
-        if (!results.extents[i].is(1)) continue;
-        loops.vars.push_back(results.vars[i]);
-        loops.extents.push_back(results.extents[i]);
-    }
-    sums.extents.depth = sums.extents.inputs = *depth;
-    sums.extents.is_run = a_has_axes_of_result() && in(0).layout.front() == static_cast<int>(in(0).rank()) - 1;
-    sums.extents.input_bytes = info(in(0).element).bytes;
-    sums.extents.sum_bytes = info(sum_type()).bytes;
-    return sums;
-}
-
-bool MatrixProduct::schedule_dots_on_gpu(KernelSource& source) const {
-    RowLoops rows;
-    rows.output = rows.numbers = source.output_loops();
-    rows.steps = {"", {source.kept(output(0), step_role)}, {depth()}, sum_type()};
-    rows.steps_are_innermost = true;
-    rows.length = depth();
-    rows.stages = {{source.kept(output(0), sum_role), RowStage::Kind::reduction}};
-    return schedule_rows_on_gpu(source, rows);
 }
 
 void MatrixProduct::schedule(KernelSource& source) const {

@@ -66,14 +66,20 @@ protected:
     virtual std::string packed_element(KernelSource&, const PackedColumn&, const std::string&) const {
         throw std::logic_error(node_.label() + " has no packed operand");
     }
-    /// Whether tiles of rows read a copy of B, packed as blocks of columns in the type of the sums.
-    virtual bool copies_b() const { return !b_is_packed(); }
+    /// The most rows whose sums are computed in blocks of steps (define_block_sums); of more rows, tiles read a copy of
+    /// B's elements, made for a few columns at a time. 0 if B is read as it is.
+    virtual int64_t rows_in_blocks() const { return 0; }
+    /// Defines such sums, and returns the one at `at`. Called only if rows_in_blocks() is 1 or more, as is the next.
+    virtual std::string define_block_sums(KernelSource&, const Coordinates&) const { throw no_blocks(); }
+    /// Their loops.
+    virtual BlockSums block_sums(KernelSource&) const { throw no_blocks(); }
 
     /// An element of input 0, or of a float32 copy of it.
     std::string read_a(KernelSource& source, const Coordinates& at) const;
     /// The type in which sums are computed.
     ElementType sum_type() const;
     Dim columns() const;
+    Dim rows() const;
     size_t rank() const { return out(0).rank(); }
 
     PackedColumn packed_column(KernelSource& source, const std::string& column) const;
@@ -91,8 +97,18 @@ private:
         streamed,
         tiled
     };  // plain: as the definition says; for the others see the schedules of these names
+    // Roles under which the algorithm stores names for the schedule, all of output 0.
+    static constexpr const char *sum_role = "sum", *step_role = "step", *at_once_role = "at_once",
+                                *panels_role = "panels", *whole_role = "whole", *rest_role = "rest",
+                                *wide_role = "wide", *dots_role = "dots", *dot_lane_role = "dot_lane";
+
     Form form(const Target& target) const;
-    bool has_panels(const Target& target) const { return form(target) == Form::tiled && copies_b(); }
+    /// Whether tiles of rows read packed copies of B's columns.
+    bool has_panels(const Target& target) const;
+    /// Whether sums may be, and whether all are, computed in blocks.
+    bool may_have_blocks(const Target& target) const;
+    bool has_only_blocks(const Target& target) const;
+    std::logic_error no_blocks() const { return std::logic_error(node_.label() + " has no blocks of steps"); }
     Form form_on_cpu() const;
     /// Whether tiles of rows are fuller if all axes of the result except its columns are merged: the rows of a batch
     /// that shares B.
@@ -101,7 +117,6 @@ private:
     bool is_outer() const;
     /// The axis whose rows share B and form tiles; nullopt if B varies along all axes of the result.
     std::optional<size_t> row_axis() const;
-    Dim rows() const;
     /// The sums for a schedule on a GPU, if B's columns are its innermost loop.
     std::optional<GpuSums> gpu_sums(KernelSource& source) const;
     /// Lets threads share each sum of a product with a single column. Returns false if that is not possible.
@@ -125,6 +140,8 @@ private:
     void define_wide_a(KernelSource& source) const;
     void define_panels(KernelSource& source) const;
     std::string panel_element(KernelSource& source, const Coordinates& at, const std::string& k) const;
+    /// Defines the sums, and returns the one at `at`.
+    std::string define_sums(KernelSource& source, const Coordinates& at) const;
     /// Defines the reduction, and returns the product that each of its steps adds.
     std::string define_product(KernelSource& source, const Coordinates& at) const;
     /// The coordinates of a result whose column is one of B's: tiles of several vectors may extend past the last one.

@@ -6,19 +6,22 @@ import numpy as np
 import onnx
 import pytest
 from microsoft_cases import bytes_of
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
+from onnx2halide import compile
+from onnx2halide.references import OnnxRuntime
 from open_models import check
 from reference_cases import constant
 
 
-def model(*axes, bits: int, depth=128, columns=70, block=32, has_zeros=True):
+def model(*axes, bits: int, depth=128, columns=70, block=32, has_zeros=True, dtype=np.float32):
     blocks, in_byte = -(-depth // block), 8 // bits
-    weights = {"integers": bytes_of(columns, blocks, block // in_byte), "scales": constant(columns, blocks)}
+    weights = {"integers": bytes_of(columns, blocks, block // in_byte), "scales": constant(columns, blocks).astype(dtype)}
     if has_zeros:
         weights["zeros"] = bytes_of(columns, -(-blocks // in_byte))
     attributes = {"K": depth, "N": columns, "bits": bits, "block_size": block}
     node = helper.make_node("MatMulNBits", ["x", *weights], ["y"], "node", domain="com.microsoft", **attributes)
-    ports = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [*axes, size]) for name, size in (("x", depth), ("y", columns)))
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    ports = (helper.make_tensor_value_info(name, element, [*axes, size]) for name, size in (("x", depth), ("y", columns)))
     graph = helper.make_graph([node], "small", [next(ports)], [next(ports)], [numpy_helper.from_array(w, n) for n, w in weights.items()])
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
@@ -37,11 +40,11 @@ def test_the_integers_stay_as_they_are(onnx2halide, tmp_path, rows):
 @pytest.mark.parametrize("bits", (4, 8))
 def test_any_number_of_rows(bits, columns, target):
     proto = model("batch", "rows", bits=bits, columns=columns)
-    check(proto, [{"x": (*shape, 128)} for shape in ((1, 1), (1, 2), (1, 5), (3, 3), (1, 40), (40, 1))], target=target)
+    check(proto, [{"x": (*shape, 128)} for shape in ((1, 1), (1, 2), (1, 5), (4, 4), (1, 17), (40, 1))], target=target)
 
 
 @pytest.mark.parametrize("block, has_zeros", ((16, True), (128, True), (32, False)))
-@pytest.mark.parametrize("rows", (1, 3, 8, 9, 40))
+@pytest.mark.parametrize("rows", (1, 3, 8, 13, 17, 40))
 @pytest.mark.parametrize("bits", (4, 8))
 def test_blocks_of_known_rows(bits, rows, block, has_zeros):
     check(model(rows, bits=bits, block=block, has_zeros=has_zeros), [{"x": (rows, 128)}])
@@ -49,3 +52,14 @@ def test_blocks_of_known_rows(bits, rows, block, has_zeros):
 
 def test_a_last_block_in_part():
     check(model("rows", bits=4, depth=40), [{"x": (rows, 40)} for rows in (1, 3, 20)])
+
+
+@pytest.mark.parametrize("bits", (4, 8))
+def test_halves(bits):
+    proto = model("rows", bits=bits, dtype=np.float16)
+    compiled, reference = compile(proto), OnnxRuntime(proto)
+    for rows in (1, 5, 40):
+        x = np.random.default_rng(0).normal(size=(rows, 128)).astype(np.float16)
+        expected, found = reference.run({"x": x})["y"], compiled.run_by_name({"x": x})["y"]
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())

@@ -50,8 +50,10 @@ class OpenVinoPeer:
         network = core.read_model(model)
         if network.is_dynamic():
             network.reshape({port: inputs[port.any_name].shape for port in network.inputs})
-        # Without the hint it computes in bfloat16 on machines that support it.
-        settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "NUM_STREAMS": "1"}
+        # Without the hint it computes in bfloat16 on machines that support it. If weights are integers of a few bits, it
+        # would round their operands to 8 bits, in groups.
+        precision = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+        settings = {"INFERENCE_NUM_THREADS": threads, "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1", **precision}
         self._request = core.compile_model(network, "CPU", settings).create_infer_request()
         self._inputs = inputs  # whose memory the tensors share
         for port in network.inputs:
