@@ -1,6 +1,7 @@
 """Model.run."""
 
 import threading
+import weakref
 
 import ml_dtypes
 import numpy as np
@@ -31,6 +32,17 @@ def test_results_belong_to_the_caller(difference, own_cache):
         kept = first.copy()
         model.run([2 * array for array in inputs])
         assert np.array_equal(first, kept)
+
+
+@pytest.mark.parametrize("shape", ([300, 400], ["rows", 400]))
+def test_large_results_reuse_memory_that_nothing_refers_to(own_cache, shape):
+    model = onnx2halide.compile(unary("Neg", TensorProto.FLOAT, shape), cache=own_cache)
+    x = np.arange(120000, dtype=np.float32).reshape(300, 400)
+    dropped = weakref.ref(model.run([x])[0])
+    assert model.run([x])[0] is dropped()
+    whole, part = model.run([x])[0], model.run([2 * x])[0][5:]
+    later = model.run([3 * x])[0]
+    assert np.array_equal(whole, -x) and np.array_equal(part, -2 * x[5:]) and np.array_equal(later, -3 * x)
 
 
 @pytest.mark.parametrize(

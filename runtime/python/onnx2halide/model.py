@@ -2,9 +2,11 @@
 
 import ctypes
 import pathlib
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from onnx2halide.values import KINDS, TENSOR, BoxPort, CPort, CValue, Port, cont
 # From onnx2halide_types.h.
 
 BAD_ARGUMENT = 1
+
+_LARGE = 1 << 17  # bytes of an array that malloc maps for itself
 
 
 class _COptions(ctypes.Structure):
@@ -50,6 +54,7 @@ class Model:
         self._input_values, self._output_values = (CValue * len(self.inputs))(), (CValue * len(self.outputs))()
         self._shapes = [None] * len(self.inputs)  # those for which the input values are set up
         self._are_given = [_is_given(port) for port in self.outputs]
+        self._last_arrays: list[np.ndarray | None] = [None] * len(self.outputs)  # large ones
         self._lock = threading.Lock()
         self._with_all_values = with_all_values
 
@@ -97,8 +102,8 @@ class Model:
         code = self._run_values(self._session, self._input_values, self._output_values)
         if code != 0:
             raise (ValueError if code == BAD_ARGUMENT else RuntimeError)(self.error())
-        values = zip(self._output_values, results, self.outputs)
-        return [content_of(value, port) if memory is None else memory for value, memory, port in values]
+        values = enumerate(zip(self._output_values, results, self.outputs))
+        return [content_of(value, port, partial(self._empty, i)) if array is None else array for i, (value, array, port) in values]
 
     def _bind(self, arrays: list) -> tuple[list, list]:
         """Sets the values of a run. Returns the objects that inputs point at, and the array of each output, or None if the session provides
@@ -117,10 +122,21 @@ class Model:
             value.data = memory.ctypes.data
             held.append(memory)
         # Outputs of fixed shape are written straight into the caller's arrays; others are copied from the session's memory.
-        results = [np.empty(port.shape, port.dtype) if is_given else None for port, is_given in zip(self.outputs, self._are_given)]
+        ports = enumerate(zip(self.outputs, self._are_given))
+        results = [self._empty(i, port.shape, port.dtype) if is_given else None for i, (port, is_given) in ports]
         for value, array in zip(self._output_values, results):
             value.data, value.size = (None, 0) if array is None else (array.ctypes.data, array.nbytes)
         return held, results
+
+    def _empty(self, i: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """An array for output `i`: that of the last run if nothing else refers to it any more. The pages of a new one would have to be
+        mapped, which can take longer than computing what they hold."""
+        array = self._last_arrays[i]
+        if array is not None and array.shape == shape and sys.getrefcount(array) == 3:  # the list's, `array` and the function's own
+            return array
+        array = np.empty(shape, dtype)
+        self._last_arrays[i] = array if array.nbytes >= _LARGE else None
+        return array
 
     def _arrays(self, inputs: Sequence | Mapping) -> list[np.ndarray]:
         """Returns a row-major array of the right dtype for each input of the model."""

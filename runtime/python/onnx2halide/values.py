@@ -3,6 +3,7 @@ for maps; for an optional value its content, or None."""
 
 import ctypes
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -184,10 +185,10 @@ def _joined(texts: list) -> tuple[bytes, list[int]]:
     return b"".join(encoded), list(map(len, encoded))
 
 
-def content_of(value: CValue, port: Port | BoxPort):
-    """Converts a value that a run has made to Python objects with memory of their own."""
+def content_of(value: CValue, port: Port | BoxPort, empty: Callable = np.empty):
+    """Converts a value that a run has made to Python objects with memory of their own. `empty` makes the array of a tensor of numbers."""
     if port.kind == TENSOR:
-        return array_of(value, port.dtype)
+        return array_of(value, port.dtype, empty)
     if port.kind == OPTIONAL:
         return content_of(value.items[0], port.item) if value.count else None
     if port.kind == MAP:
@@ -197,11 +198,11 @@ def content_of(value: CValue, port: Port | BoxPort):
     return [content_of(value.items[i], port.item) for i in range(value.count)]
 
 
-def array_of(value: CValue, dtype: np.dtype) -> np.ndarray:
-    """Copies a tensor of the session."""
+def array_of(value: CValue, dtype: np.dtype, empty: Callable = np.empty) -> np.ndarray:
+    """Copies a tensor of the session; `empty` makes the array if its elements are stored as numpy stores them."""
     shape = tuple(value.dims[: value.rank]) if value.rank else ()
     is_as_stored = not dtype.hasobject and not is_packed(dtype)
-    memory = np.empty(shape, dtype) if is_as_stored else np.empty(value.size, np.uint8)
+    memory = empty(shape, dtype) if is_as_stored else np.empty(value.size, np.uint8)
     if memory.nbytes != value.size:
         raise RuntimeError(f"a tensor of shape {list(shape)} and type {dtype} has {value.size} bytes, expected {memory.nbytes}")
     if value.size:
