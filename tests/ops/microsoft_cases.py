@@ -1,6 +1,7 @@
 """Cases of operators of onnxruntime's own domain: against onnxruntime, or against functions that define them, if onnxruntime has them only
 on GPUs."""
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +28,15 @@ class Fused(Case):
     def __str__(self):
         return f"{super().__str__()} {self.outputs}"
 
-    def model(self, is_reference: bool = False) -> onnx.ModelProto:
+    def model(self) -> onnx.ModelProto:
+        """The model that is compiled: its outputs have the types of the engine's results."""
+        model = self.untyped_model()
+        for output in model.graph.output:
+            array = self.expected[output.name]
+            output.CopyFrom(helper.make_tensor_value_info(output.name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+        return model
+
+    def untyped_model(self, is_reference: bool = False) -> onnx.ModelProto:
         names = ["" if operand is None else f"x{i}" for i, operand in enumerate(self.operands)]
         named = [(name, operand) for name, operand in zip(names, self.operands) if name]
         inputs = [_port(name, operand) for name, operand in named if isinstance(operand, Input)]
@@ -44,8 +53,9 @@ class Fused(Case):
             model.functions.append(onnx.parser.parse_function(f"{header} {self.op} {self.function}"))
         return model
 
+    @functools.cached_property
     def expected(self) -> dict[str, np.ndarray]:
-        return self.engine(self.model(is_reference=True)).run(self.inputs())
+        return self.engine(self.untyped_model(is_reference=True)).run(self.inputs())
 
     def inputs(self) -> dict[str, np.ndarray]:
         rng = np.random.default_rng(0)
@@ -77,10 +87,7 @@ def int32(*numbers) -> Given:
 
 
 def check(case: Fused) -> None:
-    expected, model, inputs = case.expected(), case.model(), case.inputs()
-    for output in model.graph.output:
-        array = expected[output.name]
-        output.CopyFrom(helper.make_tensor_value_info(output.name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape))
+    model, inputs = case.model(), case.inputs()
     for name, array in onnx2halide.compile(model).run_by_name(inputs).items():
-        found = difference(array, np.asarray(expected[name]))
+        found = difference(array, np.asarray(case.expected[name]))
         assert not found.exceeds(default_tolerance(array.dtype), default_floor(array.dtype, inputs.values())), f"{name}: {found.text()}"

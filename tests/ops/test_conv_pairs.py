@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
+import onnx2halide
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx2halide.bench import Compiled
 from onnx2halide.compare import default_floor, default_tolerance, difference
-from onnx2halide.compiler import Options
+from onnx2halide.compiler import Options, compile_into
 from onnx2halide.model import Model
 from onnx2halide.references import OnnxRuntime
 
@@ -135,21 +136,43 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("target", ["host", "x86-64-linux-avx2-fma-f16c-avx-sse41"])
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_conv_pairs(tmp_path, case, target):
-    model = case.model()
-    onnx.save(model, tmp_path / "pair.onnx")
+AVX2 = "x86-64-linux-avx2-fma-f16c-avx-sse41"
+
+
+@dataclass
+class Build:
+    case: Pair
+    target: str
+
+    def model(self) -> onnx.ModelProto:
+        return self.case.model()
+
+    @property
+    def options(self) -> dict:
+        return {"target": self.target, "convolution": self.case.algorithm}
+
+    def __str__(self):
+        return f"{self.case}-{self.target}"
+
+
+@pytest.mark.parametrize("build", [Build(case, target) for target in ("host", AVX2) for case in CASES], ids=str)
+def test_conv_pairs(build):
+    case, model = build.case, build.model()
     inputs = {"x": np.random.default_rng(1).normal(size=(case.batch, case.inputs, *case.image)).astype(np.float32)}
     expected = OnnxRuntime(model).run(inputs)["y"]
-    compiled = Compiled(tmp_path / "pair.onnx", Options(target=target, convolution=case.algorithm))
-    if target != "host":
-        kernels = [[node.split(" ")[0] for node in step["nodes"]] for step in compiled.manifest["steps"]]
-        conv = "PackedConv" if case.algorithm == "direct" else "WinogradConv"
-        assert any(nodes.count(conv) + nodes.count(case.pool) == 2 for nodes in kernels) != case.is_apart, kernels
     for threads in (1, 2, 5, 16):
-        found = difference(Model(compiled.library, threads).run_by_name(inputs)["y"], expected)
+        found = difference(onnx2halide.compile(model, threads=threads, **build.options).run_by_name(inputs)["y"], expected)
         assert not found.exceeds(default_tolerance(expected.dtype), default_floor(expected.dtype, inputs.values())), found.text()
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_which_share_a_kernel(tmp_path, case):
+    onnx.save(case.model(), tmp_path / "pair.onnx")
+    (tmp_path / "out").mkdir()
+    manifest = compile_into(tmp_path / "out", tmp_path / "pair.onnx", Options(target=AVX2, convolution=case.algorithm), ["--sources-only"])
+    kernels = [[node.split(" ")[0] for node in step["nodes"]] for step in manifest["steps"]]
+    conv = "PackedConv" if case.algorithm == "direct" else "WinogradConv"
+    assert any(nodes.count(conv) + nodes.count(case.pool) == 2 for nodes in kernels) != case.is_apart, kernels
 
 
 @pytest.mark.parametrize("residual", ["Relu", "Transpose"])

@@ -23,7 +23,8 @@ def model(transformation: str, rounding: str, operand: np.ndarray, dims: str):
 @pytest.mark.parametrize("operand", OPERANDS)
 @pytest.mark.parametrize("transformation", TRANSFORMATIONS)
 def test_nearest(transformation, operand):
-    protos = [model(transformation, rounding, OPERANDS[operand], dims) for rounding in ROUNDINGS for dims in ("1,1,20,30", "n,1,h,w")]
+    protos = [model(transformation, rounding, OPERANDS[operand], "1,1,20,30") for rounding in ROUNDINGS]
+    protos += [model(transformation, rounding, OPERANDS[operand], "n,1,h,w") for rounding in ROUNDINGS[:2]]
     x = np.arange(600, dtype=np.float32).reshape(1, 1, 20, 30)
     for proto, compiled in zip(protos, onnx2halide.compile_many(protos), strict=True):
         np.testing.assert_array_equal(compiled.run([x])[0], OnnxRuntime(proto).run({"x": x})["y"], err_msg=str(proto.graph.node[0]))
