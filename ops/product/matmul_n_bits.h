@@ -6,11 +6,11 @@ namespace onnx2halide {
 
 /// The product with a constant matrix of integers of 4 or 8 bits, `bits`: the compiler's own operator for MatMulNBits.
 /// Its elements are (integer - zero point) * scale, with a scale and a zero point for each column of a block of
-/// `block_size` rows. The constant is never stored as floats. Inputs: A, float32 or of 16 bits; integers, uint8 [panels,
-/// rows, lanes], or of 4 bits, 8 rows in a uint32, the first in its low bits, [panels, rows / 8, lanes], where a panel
-/// has as many columns as a block of PackMatMulWeights; C, which may be omitted; scales [panels, blocks, lanes]; zero
-/// points of the same shape, uint8 or floats, omitted if all are the middle of the range. Attributes besides: those of
-/// PackedMatMul.
+/// `block_size` rows. The constant is never stored as floats. Inputs: A, float32 or of 16 bits; integers, uint8
+/// [panels, rows, lanes], or of 4 bits, 8 rows in a uint32, the first in its low bits, [panels, rows / 8, lanes], where
+/// a panel has as many columns as a block of PackMatMulWeights; C, which may be omitted; scales [panels, blocks,
+/// lanes]; zero points of the same shape, uint8 or floats, omitted if all are the middle of the range. Attributes
+/// besides: those of PackedMatMul.
 class PackedMatMulNBits : public PackedMatMul {
 public:
     /// Whether so many rows can be packed so: they are whole blocks, and a block's are whole words.

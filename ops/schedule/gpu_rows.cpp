@@ -38,11 +38,12 @@ public:
 
     bool write() {
         // A block without threads, for rows that turn out to be empty, cannot be launched.
-        if (outside_.empty() || inside_.empty() != rows_.row.empty() || rows_.may_be_empty()) return false;
+        if ((outside_.empty() && !is_number()) || inside_.empty() != rows_.row.empty() || rows_.may_be_empty())
+            return false;
         choose_row();
         const Dim count = product_of(outside_);
         threads_ = threads_of_row(rows_.length, count);
-        const int64_t side_by_side = loops().extents[row_].constant().value_or(threads_of_block);
+        const int64_t side_by_side = is_number() ? 1 : loops().extents[row_].constant().value_or(threads_of_block);
         rows_of_block_ = 1;
         while (is_shared_ && 2 * rows_of_block_ * threads_ <= threads_of_block && rows_of_block_ < side_by_side)
             rows_of_block_ *= 2;
@@ -64,6 +65,8 @@ private:
     int threads_ = 1, rows_of_block_ = 1;
 
     const Loops& loops() const { return rows_.output; }
+    /// Whether the result is a single number, of one row, which has no loops.
+    bool is_number() const { return loops().vars.empty(); }
 
     Dim product_of(const std::vector<size_t>& numbers) const {
         Dim result = 1;
@@ -73,6 +76,10 @@ private:
 
     /// Chooses the innermost loop over rows with several iterations, if there is one.
     void choose_row() {
+        if (is_number()) {
+            is_along_ = rows_.steps_are_innermost;
+            return;
+        }
         const auto is_nontrivial = [&](size_t i) { return !loops().extents[i].is(1); };
         const auto found = std::find_if(outside_.begin(), outside_.end(), is_nontrivial);
         row_ = found == outside_.end() ? outside_.front() : *found;
@@ -97,6 +104,10 @@ private:
     }
 
     void write_output() {
+        if (is_number())
+            return source_.schedule(loops().func,
+                                    {fmt::format("split(Var::outermost(), Var::outermost(), {}, 1)", block_),
+                                     fmt::format("gpu_blocks({})", block_)});
         const std::string row = loops().vars[row_], thread = source_.var("thread"),
                           iteration = source_.var("iteration");
         Directives result;

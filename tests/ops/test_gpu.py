@@ -164,6 +164,10 @@ MODELS = {
     "ReduceMin of many": reduced("ReduceMin", [400, 300], [0, 1]),
     "ReduceLogSumExp": reduced("ReduceLogSumExp", [4, 600], [1]),
     "ReduceSum of all": reduced("ReduceSum", [4, 60], [0, 1]),
+    "a number before an epilogue": onnx.parser.parse_model(
+        f"{HEADER} number (float[70, 90] x, float s) => (float y) {{ m = ReduceMax<keepdims = 0>(x) y = Mul(m, s) }}"
+    ),
+    "vectors": onnx.parser.parse_model(f"{HEADER} vectors (float[3000] a, float[3000] b) => (float y) {{ y = MatMul(a, b) }}"),
     "ReduceSum of nothing": reduced("ReduceSum", [4, 0, 6], [1]),
     "halves of small images": convolution(512, 40, 7, 3, element="float16"),
     "GroupNormalization of open sizes": groups(),
@@ -194,7 +198,7 @@ def test_schedule(name):
     inputs = {}
     for value in model.graph.input:
         shape = [5 if dim.dim_param else dim.dim_value for dim in value.type.tensor_type.shape.dim]
-        inputs[value.name] = rng.standard_normal(shape).astype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
+        inputs[value.name] = np.asarray(rng.standard_normal(shape)).astype(onnx.helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type))
     expected = OnnxRuntime(model).run(inputs)
     outputs = onnx2halide.compile(model, target=TARGET).run_by_name(inputs)
     for output, values in expected.items():
