@@ -2,11 +2,13 @@
 
 #include "compiler/infer/add_node.h"
 #include "compiler/passes/constants.h"
+#include "compiler/passes/pack_n_bits.h"
 #include "ops/product/product.h"
 
 namespace onnx2halide {
 
 void pack_matmul(Graph& graph, Node& node, const Target& target) {
+    if (pack_n_bits(graph, node)) return;
     Value* weights = node.inputs.at(1);
     const std::vector<Dim>& shape = weights->checked_type().shape;
     if (shape.size() != 2 || node.inputs[0]->checked_type().rank() < 2 || !is_compile_time_constant(weights)) return;

@@ -83,8 +83,8 @@ private:
 
     /// See PackedMatMulNBits.
     Value* packed_product(Value* scales) {
-        Value* integers = in_panels(
-            "elements", bits_ == 4 ? words() : reshaped(builder_, "rows", builder_.input(1), {columns_, depth_}));
+        Value* rows = unpacked("rows", builder_.input(1), {columns_, depth_});
+        Value* integers = in_panels("elements", rows, bits_);
         Value* zero = builder_.has_input(3)
                           ? in_panels("zero", reshaped(builder_, "zero_rows", given_zero_points(), {columns_, blocks_}))
                           : nullptr;
@@ -98,25 +98,9 @@ private:
                                         own_domain});
     }
 
-    /// Rows [columns, n] as [columns / block, n, block], padded with zeros.
-    Value* in_panels(const std::string& role, Value* rows) {
-        const int64_t lanes = column_block(ElementType::float32), panels = ceil_div(columns_, lanes);
-        Value* pads = integer_constant(builder_, role + "_pads", {0, 0, panels * lanes - columns_, 0});
-        Value* padded = builder_.add(role + "_padded", {"Pad", 13, {rows, pads}});
-        Value* split = reshaped(builder_, role + "_split", padded, {panels, lanes, -1});
-        return builder_.add(role, {"Transpose", 13, {split}, {{"perm", std::vector<int64_t>{0, 2, 1}}}});
-    }
-
-    /// The rows' bytes, joined in fours.
-    Value* words() {
-        const int64_t count = depth_ / 8;
-        Value* bytes = builder_.add(
-            "wide", cast(reshaped(builder_, "bytes", builder_.input(1), {columns_, count, 4}), ElementType::uint32));
-        const std::vector<uint32_t> weights = {1, 1u << 8, 1u << 16, 1u << 24};
-        Value* places = builder_.constant("places", make_constant(ElementType::uint32, {4}, weights));
-        Value* terms = builder_.add("in_place", {"Mul", 14, {bytes, places}});
-        return builder_.add(
-            "words", {"ReduceSum", 13, {terms, integer_constant(builder_, "axis", {2})}, {{"keepdims", int64_t{0}}}});
+    Value* in_panels(const std::string& role, Value* rows, int64_t bits = 0) {
+        return builder_.add(role,
+                            {"PackMatMulWeights", 1, {rows}, {{"transB", int64_t{1}}, {"bits", bits}}, own_domain});
     }
 
     Value* rows_in_blocks(Value* scales) {

@@ -39,6 +39,8 @@ TEST_CASE("shapes of products of matrices") {
          "b = input float16[33,70]\ny = PackMatMulWeights.onnx2halide(b) transB=1\noutput y", "float32[3,70,16]"},
         {"packed weights of 8 bytes", "b = input int64[70,33]\ny = PackMatMulWeights.onnx2halide(b)\noutput y",
          "int64[5,70,8]"},
+        {"packed words of eight integers of 4 bits",
+         "b = input uint8[33,64]\ny = PackMatMulWeights.onnx2halide(b) transB=1 bits=4\noutput y", "uint32[3,8,16]"},
     };
     for (const auto& [why, text, expected] : rows) {
         INFO(why);

@@ -1,4 +1,4 @@
-"""Products with constant integers of a few bits, for any number of rows: MatMulNBits."""
+"""Products with constant integers of a few bits, for any number of rows: MatMulNBits, and products of what DequantizeLinear makes."""
 
 import json
 
@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 import pytest
 from microsoft_cases import bytes_of
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from onnx2halide import compile
 from onnx2halide.references import OnnxRuntime
 from open_models import check
@@ -27,12 +27,17 @@ def model(*axes, bits: int, depth=128, columns=70, block=32, has_zeros=True, dty
     return helper.make_model(graph, opset_imports=opsets, ir_version=10)
 
 
+def operators(proto, onnx2halide, tmp_path) -> list[str]:
+    """Those that a compiled model has."""
+    onnx.save(proto, tmp_path / "net.onnx")
+    assert onnx2halide("net.onnx", "-o", "out", "--sources-only", "--overwrite").returncode == 0
+    steps = json.loads((tmp_path / "out" / "net.json").read_text())["steps"]
+    return [node.split()[0] for step in steps for node in step["nodes"]]
+
+
 @pytest.mark.parametrize("rows", (4, 9, "rows"))
 def test_the_integers_stay_as_they_are(onnx2halide, tmp_path, rows):
-    onnx.save(model(rows, bits=4), tmp_path / "net.onnx")
-    assert onnx2halide("net.onnx", "-o", "out", "--sources-only").returncode == 0
-    steps = json.loads((tmp_path / "out" / "net.json").read_text())["steps"]
-    assert [node.split()[0] for step in steps for node in step["nodes"]] == ["PackedMatMulNBits"]
+    assert operators(model(rows, bits=4), onnx2halide, tmp_path) == ["PackedMatMulNBits"]
 
 
 @pytest.mark.parametrize("target", ("host", "x86-64-linux-avx2-fma-f16c"))
@@ -63,3 +68,43 @@ def test_halves(bits):
         expected, found = reference.run({"x": x})["y"], compiled.run_by_name({"x": x})["y"]
         assert found.dtype == np.float16
         np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+
+
+FORMS = {
+    "MatMul": "y = MatMul(x, w)",
+    "Gemm": "y = Gemm<alpha = 0.5>(x, w, c)",
+    "transposed": "t = Transpose<perm = [1, 0]>(w) y = MatMul(x, t)",
+    "Gemm of columns": "y = Gemm<transB = 1>(x, w)",
+}
+NUMBERS = {"int4": (-8, 8), "uint4": (0, 16), "int8": (-128, 128), "uint8": (0, 256)}
+
+
+def dequantised(element: str, form: str, has_zeros: bool, block=32):
+    """The integers are dequantised by a node of its own."""
+    has_columns_first, depth, columns = form in ("transposed", "Gemm of columns"), 128, 70
+    zeros = ", z" if has_zeros else ""
+    proto = onnx.parser.parse_model(f"""<ir_version: 10, opset_import: ["" : 21]> g (float[rows, {depth}] x) => (float[rows, {columns}] y) {{
+        w = DequantizeLinear<axis = {int(has_columns_first)}, block_size = {block}>(q, s{zeros}) {FORMS[form]}
+    }}""")
+    rng, type = np.random.default_rng(0), getattr(TensorProto, element.upper())
+    for name, steps in (("q", depth), ("z", depth // block))[: 1 + has_zeros]:
+        shape = (columns, steps) if has_columns_first else (steps, columns)
+        proto.graph.initializer.append(helper.make_tensor(name, type, shape, rng.integers(*NUMBERS[element], shape).ravel()))
+    scales = constant(columns, depth // block)
+    proto.graph.initializer.append(numpy_helper.from_array(scales if has_columns_first else np.ascontiguousarray(scales.T), "s"))
+    proto.graph.initializer.append(numpy_helper.from_array(constant(columns), "c"))
+    return proto
+
+
+@pytest.mark.parametrize("has_zeros", (False, True))
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("element", NUMBERS)
+def test_dequantised_blocks(element, form, has_zeros):
+    check(dequantised(element, form, has_zeros), [{"x": (rows, 128)} for rows in (1, 5, 20)])
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_dequantised_blocks_stay_as_they_are(onnx2halide, tmp_path, form):
+    assert operators(dequantised("int4", form, has_zeros=True), onnx2halide, tmp_path) == ["PackedMatMulNBits"]
+    # A block would be no whole word.
+    assert operators(dequantised("int4", form, has_zeros=True, block=4), onnx2halide, tmp_path) == ["PackedMatMul"]
