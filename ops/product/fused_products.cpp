@@ -85,9 +85,7 @@ private:
     Value* packed_product(Value* scales) {
         Value* rows = unpacked("rows", builder_.input(1), {columns_, depth_});
         Value* integers = in_panels("elements", rows, bits_);
-        Value* zero = builder_.has_input(3)
-                          ? in_panels("zero", reshaped(builder_, "zero_rows", given_zero_points(), {columns_, blocks_}))
-                          : nullptr;
+        Value* zero = builder_.has_input(3) ? packed_zero_points() : nullptr;
         Value* scale = in_panels("scale_panels", reshaped(builder_, "scale_rows", scales, {columns_, blocks_}));
         std::map<std::string, Attribute> attributes = {
             {"columns", columns_}, {"depth", depth_}, {"bits", bits_}, {"block_size", block_}};
@@ -96,6 +94,17 @@ private:
                                         {builder_.input(0), integers, builder_.optional_input(5), scale, zero},
                                         attributes,
                                         own_domain});
+    }
+
+    Value* packed_zero_points() {
+        Value* rows = reshaped(builder_, "zero_rows", given_zero_points(), {columns_, blocks_});
+        if (rows->checked_type().element == ElementType::uint8) return in_panels("zero", rows, bits_ == 8 ? 8 : 0);
+        if (bits_ == 8) {
+            Value* middle = builder_.constant("middle", make_constant(ElementType::float32, {}, std::vector{128.0f}));
+            Value* real = builder_.add("real_zero", cast(rows, ElementType::float32));
+            rows = builder_.add("zero_less_middle", {"Sub", 14, {real, middle}});
+        }
+        return in_panels("zero", rows);
     }
 
     Value* in_panels(const std::string& role, Value* rows, int64_t bits = 0) {

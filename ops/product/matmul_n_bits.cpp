@@ -17,10 +17,18 @@ bool PackedMatMulNBits::has_whole_blocks(int64_t depth, int64_t block_size, int6
     return depth % block_size == 0 && (bits == 8 || (bits == 4 && block_size % 8 == 0));
 }
 
+bool PackedMatMulNBits::has_zero_points() const { return bits_ == 4 || has_input(4); }
+
 std::string PackedMatMulNBits::zero_point(KernelSource& source, const PackedColumn& column,
                                           const std::string& block) const {
-    if (!has_input(4)) return fmt::format("{}.0f", middle());
-    return fmt::format("cast<float>({})", source.read(input(4), {column.block, block, column.lane}));
+    if (!has_input(4)) return "24.0f";
+    const std::string zero = fmt::format("cast<float>({})", source.read(input(4), {column.block, block, column.lane}));
+    return bits_ == 8 ? zero : fmt::format("({} + 16)", zero);
+}
+
+std::string PackedMatMulNBits::centred(const std::string& code, const std::string& zero) const {
+    const std::string integer = bits_ == 8 ? code : "16 * " + code;
+    return has_zero_points() ? fmt::format("{} - {}", integer, zero) : integer;
 }
 
 std::string PackedMatMulNBits::code(KernelSource& source, const PackedColumn& column, const std::string& k) const {
@@ -32,10 +40,9 @@ std::string PackedMatMulNBits::code(KernelSource& source, const PackedColumn& co
 
 std::string PackedMatMulNBits::packed_element(KernelSource& source, const PackedColumn& column,
                                               const std::string& k) const {
-    const std::string block = fmt::format("{} / {}", k, block_size_), zero = zero_point(source, column, block);
-    const std::string difference = bits_ == 8 ? fmt::format("{} - {}", code(source, column, k), zero)
-                                              : fmt::format("16 * {} - ({} + 16)", code(source, column, k), zero);
-    return fmt::format("({}) * {}", difference, source.read(input(3), {column.block, block, column.lane}));
+    const std::string block = fmt::format("{} / {}", k, block_size_),
+                      scale = source.read(input(3), {column.block, block, column.lane});
+    return fmt::format("({}) * {}", centred(code(source, column, k), zero_point(source, column, block)), scale);
 }
 
 std::string PackedMatMulNBits::define_block_sums(KernelSource& source, const Coordinates& at) const {
@@ -45,7 +52,7 @@ std::string PackedMatMulNBits::define_block_sums(KernelSource& source, const Coo
                       block = KernelSource::axis(source.rdom("block", {blocks}), 0);
     const std::string sum = source.func(output(0)->name + "_sum_of_blocks"),
                       of_block = source.func(output(0)->name + "_block_sum"),
-                      of_a = source.func(input(0)->name + "_block_sum");
+                      of_a = has_zero_points() ? source.func(input(0)->name + "_block_sum") : "";
     source.keep(output(0), total_role, sum);
     source.keep(output(0), block_role, block);
     source.keep(output(0), of_block_role, of_block);
@@ -58,8 +65,10 @@ std::string PackedMatMulNBits::define_block_sums(KernelSource& source, const Coo
     const auto a_sum = [&](const std::string& block) {
         return fmt::format("{}({}, {})", of_a, block, fmt::join(at.rbegin() + 1, at.rend(), ", "));
     };
-    source.line(fmt::format("{} = 0.0f;", a_sum(number)));
-    source.line(fmt::format("{} += {};", a_sum(number), a_element(source, at, step)));
+    if (has_zero_points()) {
+        source.line(fmt::format("{} = 0.0f;", a_sum(number)));
+        source.line(fmt::format("{} += {};", a_sum(number), a_element(source, at, step)));
+    }
 
     const PackedColumn column = packed_column(source, at.back());
     const auto block_sum = [&](const std::string& block) {
@@ -69,13 +78,11 @@ std::string PackedMatMulNBits::define_block_sums(KernelSource& source, const Coo
     source.line(
         fmt::format("{} += {} * {};", block_sum(number), a_element(source, at, step), code(source, column, step)));
 
-    const std::string zero = zero_point(source, column, block),
+    const std::string zero = fmt::format("{} * {}", zero_point(source, column, block), a_sum(block)),
                       scale = source.read(input(3), {column.block, block, column.lane}),
                       result = KernelSource::call(sum, out(0), at);
     source.line(fmt::format("{} = 0.0f;", result));
-    source.line(fmt::format("{} += {} * ({} - {} * {});", result, scale,
-                            bits_ == 8 ? block_sum(block) : "16 * " + block_sum(block),
-                            bits_ == 8 ? zero : fmt::format("({} + 16)", zero), a_sum(block)));
+    source.line(fmt::format("{} += {} * ({});", result, scale, centred(block_sum(block), zero)));
     return result;
 }
 

@@ -6,11 +6,10 @@ namespace onnx2halide {
 
 /// The product with a constant matrix of integers of 4 or 8 bits, `bits`: the compiler's own operator for MatMulNBits.
 /// Its elements are (integer - zero point) * scale, with a scale and a zero point for each column of a block of
-/// `block_size` rows. The constant is never stored as floats. Inputs: A, float32 or of 16 bits; integers, uint8
-/// [panels, rows, lanes], or of 4 bits, 8 rows in a uint32, the first in its low bits, [panels, rows / 8, lanes], where
-/// a panel has as many columns as a block of PackMatMulWeights; C, which may be omitted; scales [panels, blocks,
-/// lanes]; zero points of the same shape, uint8 or floats, omitted if all are the middle of the range. Attributes
-/// besides: those of PackedMatMul.
+/// `block_size` rows. The constant is never stored as floats. Inputs: A, float32 or of 16 bits; integers, packed
+/// by PackMatMulWeights with `bits`; C, which may be omitted; scales [panels, blocks, lanes], where a panel has as many
+/// columns as the integers'; zero points of the same shape, integers or floats, less 128 with 8 bits, omitted if all
+/// are the middle of the range. Attributes besides: those of PackedMatMul.
 class PackedMatMulNBits : public PackedMatMul {
 public:
     /// Whether so many rows can be packed so: they are whole blocks, and a block's are whole words.
@@ -31,10 +30,13 @@ protected:
 private:
     int64_t bits_, block_size_;
 
-    int64_t middle() const { return int64_t{1} << (bits_ - 1); }
-    /// The integer n at step `k`, of 8 bits, or 1 + n / 16, of 4 bits, which takes fewer instructions.
+    /// The integer at step `k`, less 128, of 8 bits, or 1 + n / 16 for n of 4 bits, which takes fewer instructions.
     std::string code(KernelSource& source, const PackedColumn& column, const std::string& k) const;
-    /// The zero point of a column in a block, float32.
+    /// Whether codes have another zero point than 0.
+    bool has_zero_points() const;
+    /// A code, or a sum of codes, less its zero point or multiples of it.
+    std::string centred(const std::string& code, const std::string& zero) const;
+    /// The zero point of a column's codes in a block, float32; of 16 times the code, of 4 bits.
     std::string zero_point(KernelSource& source, const PackedColumn& column, const std::string& block) const;
 };
 

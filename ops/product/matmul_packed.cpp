@@ -85,11 +85,28 @@ std::string PackedMatMul::b_of_group(KernelSource& source, const Coordinates& at
 
 std::vector<TensorType> PackMatMulWeights::infer() const {
     if (in(0).rank() != 2) throw CompileError("weights have shape {}, expected a matrix", shape_text(in(0).shape));
-    const ElementType element = joined_ > 1 ? ElementType::uint32 : compute_element(in(0).element);
-    const int block = column_block(sum_type(element));
-    std::vector<Dim> shape = {ceil_div(columns(), block), floor_div(depth(), steps_ * joined_), block};
+    const int block = column_block(sum_type(element()));
+    std::vector<Dim> shape = {ceil_div(columns(), block), floor_div(depth(), steps_ * rows_of_word()), block};
     if (steps_ > 1) shape.push_back(steps_);
-    return {TensorType(element, shape)};
+    return {TensorType(element(), shape)};
+}
+
+ElementType PackMatMulWeights::element() const {
+    if (bits_ == 0) return compute_element(in(0).element);
+    return bits_ == 4 ? ElementType::uint32 : ElementType::int8;
+}
+
+std::string PackMatMulWeights::packed(KernelSource& source, const std::string& column, const std::string& row) const {
+    const auto element = [&](const std::string& row) {
+        return source.read(input(0), is_transposed_ ? Coordinates{column, row} : Coordinates{row, column});
+    };
+    if (bits_ == 0) return element(row);
+    if (bits_ == 8) return fmt::format("cast<int8_t>(cast<int16_t>({}) - 128)", element(row));
+    std::vector<std::string> in_place;
+    for (int64_t i = 0; i < rows_of_word(); ++i)
+        in_place.push_back(fmt::format("(cast<uint32_t>({}) << {})",
+                                       element(fmt::format("{} * {} + {}", row, rows_of_word(), i)), bits_ * i));
+    return fmt::format("{}", fmt::join(in_place, " | "));
 }
 
 void PackMatMulWeights::algorithm(KernelSource& source) const {
@@ -97,15 +114,8 @@ void PackMatMulWeights::algorithm(KernelSource& source) const {
     const std::string step = steps_ > 1 ? fmt::format("{} * {} + {}", at[1], steps_, at[3]) : at[1];
     const std::string column = fmt::format("{} * {} + {}", at[0], column_block(sum_type(out(0).element)), at[2]);
     const std::string inside = fmt::format("min({}, {})", column, source.dim(columns() - 1));
-    const auto element_at = [&](const std::string& step) {
-        return source.read(input(0), is_transposed_ ? Coordinates{inside, step} : Coordinates{step, inside});
-    };
-    std::string element = joined_ > 1 ? "" : element_at(step);
-    for (int64_t i = 0; joined_ > 1 && i < joined_; ++i)
-        element += fmt::format("{}(cast<uint32_t>({}) << {})", i > 0 ? " | " : "",
-                               element_at(fmt::format("{} * {} + {}", step, joined_, i)), 4 * i);
     source.define(output(0), at,
-                  fmt::format("select({} < {}, {}, {})", column, source.dim(columns()), element,
+                  fmt::format("select({} < {}, {}, {})", column, source.dim(columns()), packed(source, inside, step),
                               KernelSource::literal(int64_t{0}, out(0).element)));
 }
 

@@ -61,20 +61,26 @@ private:
 
 /// Packs a matrix [depth, columns] (or its transpose, with `transB`) as [columns / block, depth, block], padded with
 /// zeros after the last column; float16 is widened. With `steps`, so many rows of a column are adjacent: [columns /
-/// block, depth / steps, block, steps] (see steps_at_once). With `bits` 4, bytes below 16 of eight rows become one
-/// uint32, the first in its low bits: [columns / block, depth / 8, block].
+/// block, depth / steps, block, steps] (see steps_at_once). With `bits`, the elements are bytes: of 4
+/// bits, those of eight rows become one uint32, the first in its low bits, [columns / block, depth / 8, block]; of 8
+/// bits, they become int8, less 128.
 class PackMatMulWeights : public NodeGenerator {
 public:
     explicit PackMatMulWeights(const Node& node)
         : NodeGenerator(node), is_transposed_(node.integer("transB", 0) != 0), steps_(node.integer("steps", 1)),
-          joined_(node.integer("bits", 0) == 4 ? 8 : 1) {}
+          bits_(node.integer("bits", 0)) {}
     std::vector<TensorType> infer() const override;
     void algorithm(KernelSource& source) const override;
     Dim flops() const override { return 0; }
 
 private:
     bool is_transposed_;
-    int64_t steps_, joined_;  // rows that are adjacent, and that become a word
+    int64_t steps_, bits_;
+
+    int64_t rows_of_word() const { return bits_ == 4 ? 8 : 1; }
+    ElementType element() const;
+    /// The packed element of a column whose first row is `row`.
+    std::string packed(KernelSource& source, const std::string& column, const std::string& row) const;
 
     Dim columns() const { return in(0).shape.at(is_transposed_ ? 0 : 1); }
     Dim depth() const { return in(0).shape.at(is_transposed_ ? 1 : 0); }

@@ -142,10 +142,12 @@ void schedule_block_sums(KernelSource& source, const MatmulLoops& matmul, const 
     const Directives steps = matmul.steps_of_word > 1
                                  ? Directives{fmt::format("unroll({}, {})", blocks.element, matmul.steps_of_word)}
                                  : Directives{};
-    source.schedule(blocks.of_a, {"compute_root()"});
-    const int lanes = filled(blocks.size, source.target().lanes(matmul.element));
-    source.schedule(blocks.of_a + ".update()", {"atomic()", fmt::format("vectorize({}, {})", blocks.element,
-                                                                        source.lanes(matmul.element, lanes))});
+    if (!blocks.of_a.empty()) {
+        source.schedule(blocks.of_a, {"compute_root()"});
+        const int lanes = filled(blocks.size, source.target().lanes(matmul.element));
+        source.schedule(blocks.of_a + ".update()", {"atomic()", fmt::format("vectorize({}, {})", blocks.element,
+                                                                            source.lanes(matmul.element, lanes))});
+    }
     source.schedule(blocks.sum, joined(bounded(matmul, {place}, matmul.column, width), registers));
     source.schedule(blocks.sum + ".update()", joined({reorder({matmul.column, matmul.row, blocks.block})}, registers));
     source.schedule(blocks.of_block, joined({compute_at(blocks.sum, blocks.block)}, registers));

@@ -12,7 +12,7 @@ namespace onnx2halide {
 struct BlockSums {
     std::string sum, block;         // the Func of the results' sums, and its reduction's variable
     std::string of_block, element;  // the Func of each block's, and its reduction's variable
-    std::string of_a;               // the Func of the sums of A's elements, of the same reduction
+    std::string of_a;               // the Func of the sums of A's elements, of the same reduction; may be empty
     int64_t size = 0;               // steps of a block
 };
 

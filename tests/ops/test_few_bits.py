@@ -59,6 +59,20 @@ def test_a_last_block_in_part():
     check(model("rows", bits=4, depth=40), [{"x": (rows, 40)} for rows in (1, 3, 20)])
 
 
+def test_zero_points_that_are_floats():
+    """Of 8 bits, which onnxruntime does not take."""
+    proto, zeros = model("rows", bits=8, has_zeros=False), 200 * np.abs(constant(70, 4, 1))
+    proto.graph.node[0].input.append("zeros")
+    proto.graph.initializer.append(numpy_helper.from_array(zeros, "zeros"))
+    tensors = {tensor.name: numpy_helper.to_array(tensor) for tensor in proto.graph.initializer}
+    elements = (tensors["integers"].astype(np.float64) - zeros) * tensors["scales"].reshape(zeros.shape)
+    compiled = compile(proto)
+    for rows in (1, 20):
+        x = np.random.default_rng(0).normal(size=(rows, 128)).astype(np.float32)
+        expected = x @ elements.reshape(70, 128).T
+        np.testing.assert_allclose(compiled.run_by_name({"x": x})["y"], expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("bits", (4, 8))
 def test_halves(bits):
     proto = model("rows", bits=bits, dtype=np.float16)
@@ -96,11 +110,33 @@ def dequantised(element: str, form: str, has_zeros: bool, block=32):
     return proto
 
 
+def without_blocks(element: str, form: str, has_zeros: bool, scales: str):
+    """As dequantised(), with a scale for each column or one for all."""
+    proto = dequantised(element, form, has_zeros, block=128)
+    node, counts = proto.graph.node[0], {"column": 70, "matrix": 1}
+    del node.attribute[1:]
+    node.attribute[0].i = 1 - node.attribute[0].i
+    for tensor in proto.graph.initializer:
+        if tensor.name in ("s", "z"):
+            elements = numpy_helper.to_array(tensor).ravel()[: counts[scales]]
+            tensor.CopyFrom(helper.make_tensor(tensor.name, tensor.data_type, elements.shape if scales == "column" else (), elements))
+    return proto
+
+
 @pytest.mark.parametrize("has_zeros", (False, True))
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("element", NUMBERS)
 def test_dequantised_blocks(element, form, has_zeros):
     check(dequantised(element, form, has_zeros), [{"x": (rows, 128)} for rows in (1, 5, 20)])
+
+
+@pytest.mark.parametrize("has_zeros", (False, True))
+@pytest.mark.parametrize("scales", ("column", "matrix"))
+@pytest.mark.parametrize("form, element", [("MatMul", element) for element in NUMBERS] + [("transposed", "int8"), ("Gemm of columns", "uint4")])
+def test_dequantised_columns(onnx2halide, tmp_path, element, form, scales, has_zeros):
+    proto = without_blocks(element, form, has_zeros, scales)
+    check(proto, [{"x": (rows, 128)} for rows in (1, 20)])
+    assert operators(proto, onnx2halide, tmp_path) == ["PackedMatMulNBits"]
 
 
 @pytest.mark.parametrize("form", FORMS)
