@@ -69,8 +69,8 @@ struct Alternative {
 /// Adjacent axes of output 0, from the first to the last.
 struct AxisRun {
     size_t first, last;
-    int shift = 0;       // the operand's axis less that of output 0
-    size_t operand = 0;  // the only input that has these axes
+    int shift = 0;                       // an operand's axis less that of output 0
+    std::vector<size_t> operands = {0};  // the inputs that have these axes
 };
 
 /// One ONNX node as Halide source text. The constructor throws CompileError on the first attribute that it cannot

@@ -113,14 +113,16 @@ private:
     }
 
     /// Merges the axes of a run in all values of a kernel. `anchor` is the node that is not pointwise, of which only
-    /// one input has these axes; null if there is none.
+    /// some inputs have these axes; null if there is none.
     void merge_run(const std::vector<const Node*>& nodes, const Node* anchor, const Run& run) {
         const TensorType whole = nodes.back()->outputs[0]->checked_type();
         for (const Node* node : nodes) {
             for (size_t i = 0; i < node->inputs.size(); ++i) {
                 Value* input = node->inputs[i];
                 if (!input || is_made_by(nodes, *input)) continue;
-                const bool has_axes = node == anchor ? i == run.operand : has_run(input->checked_type(), whole, run);
+                const bool has_axes = node == anchor
+                                          ? std::find(run.operands.begin(), run.operands.end(), i) != run.operands.end()
+                                          : has_run(input->checked_type(), whole, run);
                 const int shift = node == anchor ? run.shift : 0;
                 if (has_axes)
                     graph_.set_input(node->outputs[0]->producer, i,

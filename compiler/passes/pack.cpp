@@ -14,6 +14,7 @@
 #include "compiler/passes/centred.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/pack_matmul.h"
+#include "compiler/passes/quantise_rows.h"
 #include "ops/conv/conv_packed.h"
 #include "ops/conv/conv_weights.h"
 #include "ops/conv/conv_winograd.h"
@@ -253,6 +254,7 @@ void pack_weights(Graph& graph, const Target& target, const ConvPolicy& policy, 
     const Targets targets{target, all.empty() ? std::span(&target, 1) : all};
     const std::map<const Node*, WinogradLoops> tiled = choose_tiles(graph, target, policy);
     for (const auto& node : graph.nodes()) {
+        if (node->op_type == "PackedMatMulNBits" && !target.is_gpu()) quantise_rows(graph, *node, target);
         if (!node->domain.empty()) continue;
         if (node->op_type == "Conv") pack_conv(graph, *node, tiled, targets, policy);
         const bool is_product = node->op_type == "MatMul" || node->op_type == "Gemm";

@@ -55,7 +55,7 @@ std::optional<Blocks> blocks_of(const Node& node) {
     };
     if (!is_integer_of_few_bits(stored.element) || !depth || !stored.shape[1 - depth_axis].constant()) return {};
     const int64_t size = steps_of_block(*dequantize, bits, depth_axis, *depth);
-    if (size == 0 || !PackedMatMulNBits::has_whole_blocks(*depth, size, bits) || !sums_are_float32(node.inputs[0]) ||
+    if (size == 0 || !BlockMatMul::has_whole_blocks(*depth, size, bits) || !sums_are_float32(node.inputs[0]) ||
         !sums_are_float32(dequantize->inputs[1]) || node.integer("transA", 0) != 0)
         return {};
     return Blocks{dequantize, bits, size, depth_axis == 1};

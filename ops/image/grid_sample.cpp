@@ -120,7 +120,7 @@ std::optional<AxisRun> GridSample::axes_gaining_as_one(const Target& target) con
     const std::span places = std::span(out(0).shape).subspan(first);
     if (!std::ranges::equal(places, std::span(in(grid).shape).subspan(first - 1, places.size()))) return std::nullopt;
     const bool fill = floor_mod(places.back(), target.lanes(out(0).element)).is(0);
-    return count_nontrivial(places) > 1 && !fill ? std::optional(AxisRun{first, last, -1, grid}) : std::nullopt;
+    return count_nontrivial(places) > 1 && !fill ? std::optional(AxisRun{first, last, -1, {grid}}) : std::nullopt;
 }
 
 /// The output's coordinates without that of the channel.

@@ -77,8 +77,8 @@ private:
             if (builder_.has_input(i) && !builder_.input(i)->constant) return false;
         }
         const bool has_rows = builder_.input(0)->checked_type().rank() > 1;
-        return has_rows && PackedMatMulNBits::has_whole_blocks(depth_, block_, bits_) &&
-               !builder_.has_input(groups_input) && sums_are_float32(0) && sums_are_float32(2);
+        return has_rows && BlockMatMul::has_whole_blocks(depth_, block_, bits_) && !builder_.has_input(groups_input) &&
+               sums_are_float32(0) && sums_are_float32(2);
     }
 
     /// See PackedMatMulNBits.
@@ -88,7 +88,11 @@ private:
         Value* zero = builder_.has_input(3) ? packed_zero_points() : nullptr;
         Value* scale = in_panels("scale_panels", reshaped(builder_, "scale_rows", scales, {columns_, blocks_}));
         std::map<std::string, Attribute> attributes = {
-            {"columns", columns_}, {"depth", depth_}, {"bits", bits_}, {"block_size", block_}};
+            {"columns", columns_},
+            {"depth", depth_},
+            {"bits", bits_},
+            {"block_size", block_},
+            {"accuracy_level", builder_.node().integer("accuracy_level", 0)}};
         return builder_.add("product", {"PackedMatMulNBits",
                                         1,
                                         {builder_.input(0), integers, builder_.optional_input(5), scale, zero},

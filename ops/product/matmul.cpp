@@ -6,6 +6,7 @@
 
 #include "ops/families.h"
 #include "ops/product/einsum.h"
+#include "ops/product/matmul_bytes.h"
 #include "ops/product/matmul_n_bits.h"
 #include "ops/product/product.h"
 
@@ -130,6 +131,7 @@ std::vector<Operator> matmul_operators() {
         {"Gemm", 1, make<Gemm>},
         {"Einsum", 12, make_einsum},
         {"PackedMatMul", 1, make<PackedMatMul>, own_domain},
+        {"PackedMatMulBytes", 1, make<PackedMatMulBytes>, own_domain},
         {"PackedMatMulNBits", 1, make<PackedMatMulNBits>, own_domain},
         {"PackMatMulWeights", 1, make<PackMatMulWeights>, own_domain},
     };

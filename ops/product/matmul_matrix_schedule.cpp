@@ -53,13 +53,15 @@ void schedule_matrix_versions(KernelSource& source, const MatmulLoops& matmul, c
     source.schedule(
         "// The rows are known at run time: of tiles up to this high, the version that fits them best is used. With\n"
         "        // enough rows, the innermost loops are a product of matrices, which becomes an instruction.");
-    source.schedule_versions(
-        fmt::format("onnx::matrix_versions({}, {})", source.dim(matmul.rows), most_rows),
-        {{matmul.output.func, loops},
-         {matmul.sum, row_of_vectors(matmul, lanes)},
-         {matmul.sum, {unroll(matmul.row)}, are_few},
-         {update, matrices, are_matrices},
-         {update, update_in_registers(matmul, in_registers(matmul.column, matmul.row, lanes), steps), are_few}});
+    source.schedule_versions(fmt::format("onnx::matrix_versions({}, {})", source.dim(matmul.rows), most_rows),
+                             {{matmul.output.func, loops},
+                              {matmul.sum, row_of_vectors(matmul, lanes)},
+                              {matmul.sum, {unroll(matmul.row)}, are_few},
+                              {update, matrices, are_matrices},
+                              {update,
+                               update_in_registers(matmul, matmul.at_once, matmul.step,
+                                                   in_registers(matmul.column, matmul.row, lanes), steps),
+                               are_few}});
 }
 
 }  // namespace onnx2halide

@@ -7,17 +7,9 @@ namespace onnx2halide {
 
 namespace {
 
-// Roles under which the algorithm stores names for the schedule, all of output 0.
-constexpr const char *total_role = "total", *block_role = "block", *of_block_role = "sum of block",
-                     *element_role = "element", *of_a_role = "sum of A";
+constexpr const char* of_a_role = "sum of A";
 
 }  // namespace
-
-bool PackedMatMulNBits::has_whole_blocks(int64_t depth, int64_t block_size, int64_t bits) {
-    return depth % block_size == 0 && (bits == 8 || (bits == 4 && block_size % 8 == 0));
-}
-
-bool PackedMatMulNBits::has_zero_points() const { return bits_ == 4 || has_input(4); }
 
 std::string PackedMatMulNBits::zero_point(KernelSource& source, const PackedColumn& column,
                                           const std::string& block) const {
@@ -40,55 +32,39 @@ std::string PackedMatMulNBits::code(KernelSource& source, const PackedColumn& co
 
 std::string PackedMatMulNBits::packed_element(KernelSource& source, const PackedColumn& column,
                                               const std::string& k) const {
-    const std::string block = fmt::format("{} / {}", k, block_size_),
-                      scale = source.read(input(3), {column.block, block, column.lane});
-    return fmt::format("({}) * {}", centred(code(source, column, k), zero_point(source, column, block)), scale);
+    const std::string block = fmt::format("{} / {}", k, block_size_);
+    return fmt::format("({}) * {}", centred(code(source, column, k), zero_point(source, column, block)),
+                       scale(source, column, block));
 }
 
-std::string PackedMatMulNBits::define_block_sums(KernelSource& source, const Coordinates& at) const {
-    const int64_t blocks = node_.integer("depth") / block_size_;
-    const std::string number = source.var("block"),
-                      element = KernelSource::axis(source.rdom("element", {block_size_}), 0),
-                      block = KernelSource::axis(source.rdom("block", {blocks}), 0);
-    const std::string sum = source.func(output(0)->name + "_sum_of_blocks"),
-                      of_block = source.func(output(0)->name + "_block_sum"),
-                      of_a = has_zero_points() ? source.func(input(0)->name + "_block_sum") : "";
-    source.keep(output(0), total_role, sum);
-    source.keep(output(0), block_role, block);
-    source.keep(output(0), of_block_role, of_block);
+std::string PackedMatMulNBits::sum_of_a(KernelSource& source, const Coordinates& at, const std::string& block) const {
+    return fmt::format("{}({}, {})", source.kept(output(0), of_a_role), block,
+                       fmt::join(at.rbegin() + 1, at.rend(), ", "));
+}
+
+std::string PackedMatMulNBits::product_in_block(KernelSource& source, const Coordinates& at, const PackedColumn& column,
+                                                const std::string& number) const {
+    const std::string element = KernelSource::axis(source.rdom("element", {block_size_}), 0),
+                      step = fmt::format("{} * {} + {}", number, block_size_, element);
     source.keep(output(0), element_role, element);
-    source.keep(output(0), of_a_role, of_a);
-
-    // What is the same for all elements of a block is applied to their sum: the scale, and the zero point, which
-    // multiplies the sum of A's elements.
-    const auto step = fmt::format("{} * {} + {}", number, block_size_, element);
-    const auto a_sum = [&](const std::string& block) {
-        return fmt::format("{}({}, {})", of_a, block, fmt::join(at.rbegin() + 1, at.rend(), ", "));
-    };
     if (has_zero_points()) {
-        source.line(fmt::format("{} = 0.0f;", a_sum(number)));
-        source.line(fmt::format("{} += {};", a_sum(number), a_element(source, at, step)));
+        source.keep(output(0), of_a_role, source.func(input(0)->name + "_block_sum"));
+        source.line(fmt::format("{} = 0.0f;", sum_of_a(source, at, number)));
+        source.line(fmt::format("{} += {};", sum_of_a(source, at, number), a_element(source, at, step)));
     }
-
-    const PackedColumn column = packed_column(source, at.back());
-    const auto block_sum = [&](const std::string& block) {
-        return fmt::format("{}({}, {})", of_block, fmt::join(at.rbegin(), at.rend(), ", "), block);
-    };
-    source.line(fmt::format("{} = 0.0f;", block_sum(number)));
-    source.line(
-        fmt::format("{} += {} * {};", block_sum(number), a_element(source, at, step), code(source, column, step)));
-
-    const std::string zero = fmt::format("{} * {}", zero_point(source, column, block), a_sum(block)),
-                      scale = source.read(input(3), {column.block, block, column.lane}),
-                      result = KernelSource::call(sum, out(0), at);
-    source.line(fmt::format("{} = 0.0f;", result));
-    source.line(fmt::format("{} += {} * ({});", result, scale, centred(block_sum(block), zero)));
-    return result;
+    return fmt::format("{} * {}", a_element(source, at, step), code(source, column, step));
 }
 
 BlockSums PackedMatMulNBits::block_sums(KernelSource& source) const {
-    const auto kept = [&](const char* role) { return source.kept(output(0), role); };
-    return {kept(total_role), kept(block_role), kept(of_block_role), kept(element_role), kept(of_a_role), block_size_};
+    BlockSums sums = BlockMatMul::block_sums(source);
+    if (has_zero_points()) sums.of_a = source.kept(output(0), of_a_role);
+    return sums;
+}
+
+std::string PackedMatMulNBits::unscaled(KernelSource& source, const Coordinates& at, const PackedColumn& column,
+                                        const std::string& block, const std::string& sum) const {
+    const std::string zero = zero_point(source, column, block);
+    return centred(sum, has_zero_points() ? fmt::format("{} * {}", zero, sum_of_a(source, at, block)) : zero);
 }
 
 }  // namespace onnx2halide

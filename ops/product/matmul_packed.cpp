@@ -1,6 +1,7 @@
 #include "ops/product/matmul_packed.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "ops/product/matmul_tile.h"
 #include "ops/product/product.h"
@@ -86,36 +87,40 @@ std::string PackedMatMul::b_of_group(KernelSource& source, const Coordinates& at
 std::vector<TensorType> PackMatMulWeights::infer() const {
     if (in(0).rank() != 2) throw CompileError("weights have shape {}, expected a matrix", shape_text(in(0).shape));
     const int block = column_block(sum_type(element()));
-    std::vector<Dim> shape = {ceil_div(columns(), block), floor_div(depth(), steps_ * rows_of_word()), block};
+    std::vector<Dim> shape = {ceil_div(columns(), block), floor_div(depth(), steps_ * rows_of_element()), block};
     if (steps_ > 1) shape.push_back(steps_);
     return {TensorType(element(), shape)};
 }
 
 ElementType PackMatMulWeights::element() const {
     if (bits_ == 0) return compute_element(in(0).element);
-    return bits_ == 4 ? ElementType::uint32 : ElementType::int8;
+    if (bits_ == 8) return ElementType::int8;
+    return steps_ > 1 ? ElementType::uint8 : ElementType::uint32;
 }
 
-std::string PackMatMulWeights::packed(KernelSource& source, const std::string& column, const std::string& row) const {
-    const auto element = [&](const std::string& row) {
+std::string PackMatMulWeights::packed(KernelSource& source, const Coordinates& at, const std::string& column) const {
+    const int64_t rows = rows_of_element();
+    const auto element = [&](int64_t i) {
+        std::string row = rows > 1 ? fmt::format("{} * {} + {}", at[1], rows, i) : at[1];
+        if (steps_ > 1) row = fmt::format("({}) * {} + {}", row, steps_, at[3]);
         return source.read(input(0), is_transposed_ ? Coordinates{column, row} : Coordinates{row, column});
     };
-    if (bits_ == 0) return element(row);
-    if (bits_ == 8) return fmt::format("cast<int8_t>(cast<int16_t>({}) - 128)", element(row));
-    std::vector<std::string> in_place;
-    for (int64_t i = 0; i < rows_of_word(); ++i)
-        in_place.push_back(fmt::format("(cast<uint32_t>({}) << {})",
-                                       element(fmt::format("{} * {} + {}", row, rows_of_word(), i)), bits_ * i));
-    return fmt::format("{}", fmt::join(in_place, " | "));
+    if (bits_ == 0) return element(0);
+    if (bits_ == 8) return fmt::format("cast<int8_t>(cast<int16_t>({}) - 128)", element(0));
+    std::vector<std::string> parts;
+    for (int64_t i = 0; i < rows; ++i) {
+        const std::string type = KernelSource::compute_type(this->element());
+        parts.push_back(fmt::format("(cast<{0}>({1}) << cast<{0}>({2}))", type, element(i), bits_ * i));
+    }
+    return fmt::format("{}", fmt::join(parts, " | "));
 }
 
 void PackMatMulWeights::algorithm(KernelSource& source) const {
     const Coordinates at = source.vars(out(0).rank());
-    const std::string step = steps_ > 1 ? fmt::format("{} * {} + {}", at[1], steps_, at[3]) : at[1];
     const std::string column = fmt::format("{} * {} + {}", at[0], column_block(sum_type(out(0).element)), at[2]);
     const std::string inside = fmt::format("min({}, {})", column, source.dim(columns() - 1));
     source.define(output(0), at,
-                  fmt::format("select({} < {}, {}, {})", column, source.dim(columns()), packed(source, inside, step),
+                  fmt::format("select({} < {}, {}, {})", column, source.dim(columns()), packed(source, at, inside),
                               KernelSource::literal(int64_t{0}, out(0).element)));
 }
 

@@ -61,9 +61,10 @@ private:
 
 /// Packs a matrix [depth, columns] (or its transpose, with `transB`) as [columns / block, depth, block], padded with
 /// zeros after the last column; float16 is widened. With `steps`, so many rows of a column are adjacent: [columns /
-/// block, depth / steps, block, steps] (see steps_at_once). With `bits`, the elements are bytes: of 4
-/// bits, those of eight rows become one uint32, the first in its low bits, [columns / block, depth / 8, block]; of 8
-/// bits, they become int8, less 128.
+/// block, depth / steps, block, steps] (see steps_at_once). With `bits`, the elements are bytes: of 8 bits, they become
+/// int8, less 128; of 4 bits, those of eight rows become one uint32, the first in its low bits, [columns / block, depth
+/// / 8, block], or with `steps` those of two rows in the same place of two groups become one uint8, [columns / block,
+/// depth / steps / 2, block, steps].
 class PackMatMulWeights : public NodeGenerator {
 public:
     explicit PackMatMulWeights(const Node& node)
@@ -77,10 +78,10 @@ private:
     bool is_transposed_;
     int64_t steps_, bits_;
 
-    int64_t rows_of_word() const { return bits_ == 4 ? 8 : 1; }
+    int64_t rows_of_element() const { return bits_ == 4 ? info(element()).bits / bits_ : 1; }
     ElementType element() const;
-    /// The packed element of a column whose first row is `row`.
-    std::string packed(KernelSource& source, const std::string& column, const std::string& row) const;
+    /// The packed element at such a coordinate, of the input's column `column`.
+    std::string packed(KernelSource& source, const Coordinates& at, const std::string& column) const;
 
     Dim columns() const { return in(0).shape.at(is_transposed_ ? 0 : 1); }
     Dim depth() const { return in(0).shape.at(is_transposed_ ? 1 : 0); }

@@ -118,9 +118,10 @@ Directives in_registers(const std::string& column, const std::string& row, const
     return {fmt::format("vectorize({}, {})", column, vector), unroll(column), unroll(row)};
 }
 
-Directives update_in_registers(const MatmulLoops& matmul, const Directives& registers, const Directives& steps) {
-    Directives update = joined({reorder({matmul.at_once, matmul.column, matmul.row, matmul.step})}, registers);
-    if (!matmul.at_once.empty()) update = joined(joined({"atomic()"}, update), {vectorize(matmul.at_once)});
+Directives update_in_registers(const MatmulLoops& matmul, const std::string& at_once, const std::string& step,
+                               const Directives& registers, const Directives& steps) {
+    Directives update = joined({reorder({at_once, matmul.column, matmul.row, step})}, registers);
+    if (!at_once.empty()) update = joined(joined({"atomic()"}, update), {vectorize(at_once)});
     return joined(update, steps);
 }
 
@@ -131,7 +132,8 @@ void schedule_sums(KernelSource& source, const MatmulLoops& matmul, const std::s
     if (ends_in_part_of_vector(matmul) && (!matmul.panels.empty() || is_only_tile))
         stage.push_back(fmt::format("align_bounds({}, {})", matmul.column, source.lanes(matmul.element, matmul.lanes)));
     source.schedule(matmul.sum, joined(stage, registers));
-    source.schedule(matmul.sum + ".update()", update_in_registers(matmul, registers, steps));
+    source.schedule(matmul.sum + ".update()",
+                    update_in_registers(matmul, matmul.at_once, matmul.step, registers, steps));
 }
 
 void schedule_block_sums(KernelSource& source, const MatmulLoops& matmul, const std::string& place,
@@ -152,7 +154,12 @@ void schedule_block_sums(KernelSource& source, const MatmulLoops& matmul, const 
     source.schedule(blocks.sum + ".update()", joined({reorder({matmul.column, matmul.row, blocks.block})}, registers));
     source.schedule(blocks.of_block, joined({compute_at(blocks.sum, blocks.block)}, registers));
     source.schedule(blocks.of_block + ".update()",
-                    joined(joined({reorder({matmul.column, matmul.row, blocks.element})}, registers), steps));
+                    update_in_registers(matmul, blocks.at_once, blocks.element, registers, steps));
+    if (blocks.integers.empty()) return;
+    source.schedule("// Rows share the integers. (Products of what Halide sees to be small take other instructions.)");
+    source.schedule(blocks.integers,
+                    joined(bounded(matmul, {compute_at(blocks.of_block, blocks.element)}, matmul.column, width),
+                           {vectorize(blocks.place), registers.front(), unroll(matmul.column), unroll(blocks.group)}));
 }
 
 void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const std::string& place) {
@@ -168,7 +175,7 @@ void schedule_single_row(KernelSource& source, const MatmulLoops& matmul, const 
 std::string row_versions(KernelSource& source, const MatmulLoops& matmul, const std::string& rows) {
     const std::string extent = source.dim(matmul.rows),
                       versions = fmt::format("onnx::tile_versions({}, {}, 1, 0.75)", extent, rows);
-    if (!matmul.blocks.sum.empty())
+    if (!matmul.blocks.sum.empty() && !matmul.sum.empty())
         return fmt::format("onnx::with_many({}, {}, {})", extent, matmul.rows_in_blocks, versions);
     return matmul.is_single.empty() ? versions : fmt::format("onnx::with_single({}, {})", extent, versions);
 }

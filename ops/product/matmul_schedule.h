@@ -12,8 +12,11 @@ namespace onnx2halide {
 struct BlockSums {
     std::string sum, block;         // the Func of the results' sums, and its reduction's variable
     std::string of_block, element;  // the Func of each block's, and its reduction's variable
-    std::string of_a;               // the Func of the sums of A's elements, of the same reduction; may be empty
-    int64_t size = 0;               // steps of a block
+    // May be empty:
+    std::string of_a;                    // the Func of the sums of A's elements, of the same reduction
+    std::string at_once;                 // the second variable of the reduction: steps added at once
+    std::string integers, place, group;  // the Func of B's unpacked integers, and its loops over steps
+    int64_t size = 0;                    // steps of a block
 };
 
 /// What the schedule of a product of matrices on a CPU works on.
@@ -54,8 +57,9 @@ Loops batch_loops(const MatmulLoops& matmul);
 /// Directives that vectorise a tile's columns by `vector`, and unroll its loops.
 Directives in_registers(const std::string& column, const std::string& row, const std::string& vector);
 
-/// Directives for adding up the sums of a tile that stay in registers.
-Directives update_in_registers(const MatmulLoops& matmul, const Directives& registers, const Directives& steps);
+/// Directives for adding up the sums of a tile that stay in registers, along `step`, and `at_once` if it is not empty.
+Directives update_in_registers(const MatmulLoops& matmul, const std::string& at_once, const std::string& step,
+                               const Directives& registers, const Directives& steps);
 
 /// Schedules the sums of a tile `width` columns wide, which stay in registers; `place` is the loop level at which they
 /// are computed, `steps` are directives for the loop over the reduction's steps. If it `is_only_tile` along the columns

@@ -155,7 +155,8 @@ bool MatrixProduct::may_have_blocks(const Target& target) const {
 }
 
 bool MatrixProduct::has_only_blocks(const Target& target) const {
-    return may_have_blocks(target) && prove_less_equal(rows(), rows_in_blocks()) == Proof::yes;
+    return may_have_blocks(target) &&
+           (rows_in_blocks() == any_rows || prove_less_equal(rows(), rows_in_blocks()) == Proof::yes);
 }
 
 bool MatrixProduct::reads_b_of_single_row(const Target& target) const {

@@ -69,6 +69,7 @@ protected:
     /// The most rows whose sums are computed in blocks of steps (define_block_sums); of more rows, tiles read a copy of
     /// B's elements, made for a few columns at a time. 0 if B is read as it is.
     virtual int64_t rows_in_blocks() const { return 0; }
+    static constexpr int64_t any_rows = Dim::unbounded;
     /// Defines such sums, and returns the one at `at`. Called only if rows_in_blocks() is 1 or more, as is the next.
     virtual std::string define_block_sums(KernelSource&, const Coordinates&) const { throw no_blocks(); }
     /// Their loops.

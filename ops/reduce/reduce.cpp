@@ -113,6 +113,20 @@ protected:
     }
 };
 
+/// The sum of integers as float32. Axes are an attribute.
+const Sum float_sum = {"SumAsFloat", 0, "sum", "{x}", "{s} += {x}", "{s}"};
+
+class SumAsFloat : public ReduceSum {
+public:
+    explicit SumAsFloat(const Node& node) : ReduceSum(node, float_sum) {}
+    std::vector<TensorType> infer() const override {
+        return {TensorType(ElementType::float32, ReduceSum::infer()[0].shape)};
+    }
+
+protected:
+    ElementType type() const override { return ElementType::float32; }
+};
+
 /// The bits of a float type, as an integer type of C++.
 std::string_view bits_of(ElementType type) { return type == ElementType::float64 ? "uint64_t" : "uint32_t"; }
 
@@ -174,6 +188,33 @@ private:
     std::string pair_step() const {
         return fmt::format("{{s}} = Tuple({}({{s}}[0], {{x}}), max({{s}}[1], onnx::magnitude_bits({{x}})))", role());
     }
+};
+
+/// The largest magnitude of floats; NaN if one of them is: its bits are greater than all others. Axes are an attribute.
+class LargestMagnitude : public ReduceNode {
+public:
+    using ReduceNode::ReduceNode;
+
+protected:
+    void reduce(KernelSource& source, const Coordinates& at, const std::string& x) const override {
+        const std::string type = std::string(KernelSource::compute_type(this->type()));
+        const std::string bits = fold(source, role, fmt::format("Expr({}(0))", bits_of(this->type())),
+                                      "{s} = max({s}, onnx::magnitude_bits({x}))", x);
+        define(source, at, fmt::format("reinterpret<{}>({})", type, bits));
+    }
+
+    void map(KernelSource& source, const Coordinates& at, const std::string& x) const override {
+        define(source, at, fmt::format("onnx::abs({})", x));
+    }
+
+    void schedule_folds(KernelSource& source, const Loops& loops) const override {
+        is_contiguous() ? schedule_lanes(source, loops, role) : schedule_vectors(source, loops);
+    }
+
+    std::vector<std::string> folds() const override { return {role}; }
+
+private:
+    static constexpr const char* role = "bits";
 };
 
 /// The least and the greatest element of a tensor of floats, in one pass: [2]. Both are NaN if an element is; of no
@@ -281,6 +322,8 @@ std::vector<Operator> reduce_operators() {
                                   {"ReduceMin", 1, make_reduction<ReduceMin>},
                                   {"ReduceLogSumExp", 1, make_reduction<ReduceLogSumExp>},
                                   {"MeanSquareDeviation", 1, make<MeanSquareDeviation>, own_domain},
+                                  {"SumAsFloat", 1, make<SumAsFloat>, own_domain},
+                                  {"LargestMagnitude", 1, make<LargestMagnitude>, own_domain},
                                   {"Extremes", 1, make<Extremes>, own_domain}};
     for (const Sum& row : sums) rows.push_back({row.op, 1, make_reduction<ReduceSum>});
     return rows;

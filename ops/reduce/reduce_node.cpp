@@ -86,7 +86,7 @@ std::string ReduceNode::fold(KernelSource& source, const std::string& role, cons
 }
 
 void ReduceNode::define(KernelSource& source, const Coordinates& at, const std::string& expression) const {
-    source.define(output(0), at, type() == in(0).element ? expression : cast_text(expression, in(0).element));
+    source.define(output(0), at, type() == out(0).element ? expression : cast_text(expression, out(0).element));
 }
 
 void ReduceNode::schedule(KernelSource& source) const {

@@ -34,8 +34,9 @@ def model(node, x_shape: list, kernel: np.ndarray, residual: list | None = None,
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def check(proto, shapes: list[dict[str, tuple[int, ...]]], **options) -> None:
-    compiled, reference = onnx2halide.compile(proto, **options), OnnxRuntime(proto)
+def check(proto, shapes: list[dict[str, tuple[int, ...]]], reference=None, **options) -> None:
+    """Compares with onnxruntime's results of the model, or of another one."""
+    compiled, reference = onnx2halide.compile(proto, **options), OnnxRuntime(reference or proto)
     rng = np.random.default_rng(0)
     for shape in shapes:
         inputs = {name: rng.normal(size=size).astype(np.float32) for name, size in shape.items()}

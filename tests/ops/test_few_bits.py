@@ -13,12 +13,12 @@ from open_models import check
 from reference_cases import constant
 
 
-def model(*axes, bits: int, depth=128, columns=70, block=32, has_zeros=True, dtype=np.float32):
+def model(*axes, bits: int, depth=128, columns=70, block=32, has_zeros=True, dtype=np.float32, level=0):
     blocks, in_byte = -(-depth // block), 8 // bits
     weights = {"integers": bytes_of(columns, blocks, block // in_byte), "scales": constant(columns, blocks).astype(dtype)}
     if has_zeros:
         weights["zeros"] = bytes_of(columns, -(-blocks // in_byte))
-    attributes = {"K": depth, "N": columns, "bits": bits, "block_size": block}
+    attributes = {"K": depth, "N": columns, "bits": bits, "block_size": block, "accuracy_level": level}
     node = helper.make_node("MatMulNBits", ["x", *weights], ["y"], "node", domain="com.microsoft", **attributes)
     element = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     ports = (helper.make_tensor_value_info(name, element, [*axes, size]) for name, size in (("x", depth), ("y", columns)))
@@ -57,6 +57,35 @@ def test_blocks_of_known_rows(bits, rows, block, has_zeros):
 
 def test_a_last_block_in_part():
     check(model("rows", bits=4, depth=40), [{"x": (rows, 40)} for rows in (1, 3, 20)])
+
+
+def rows_are_quantised(onnx2halide, tmp_path) -> bool:
+    """Whether this machine's CPU multiplies bytes; otherwise products stay exact, whatever level is permitted."""
+    return "PackedMatMulBytes" in operators(model(4, bits=4, level=4), onnx2halide, tmp_path)
+
+
+@pytest.mark.parametrize("bits, columns, block, has_zeros", [
+    (4, 70, 32, True), (4, 300, 32, False), (4, 64, 16, True), (4, 16, 128, True),
+    (8, 70, 32, True), (8, 64, 128, False), (8, 300, 16, True),
+])
+@pytest.mark.parametrize("rows", (1, 3, 21, "rows"))
+def test_rows_are_quantised_as_permitted(onnx2halide, tmp_path, bits, columns, block, has_zeros, rows):
+    form = dict(bits=bits, columns=columns, block=block, has_zeros=has_zeros, depth=256)
+    proto = model("batch", rows, level=4, **form)
+    reference = proto if rows_are_quantised(onnx2halide, tmp_path) else model("batch", rows, **form)
+    shapes = [(batch, count, 256) for batch in (1, 3) for count in ((1, 2, 9, 40) if rows == "rows" else (rows,))]
+    check(proto, [{"x": shape} for shape in shapes], reference=reference)
+
+
+def test_quantised_rows_of_zeros_and_nan():
+    """A block of zeros has no scale, and a NaN spreads to the results of its row only."""
+    x = np.random.default_rng(0).normal(size=(4, 128)).astype(np.float32)
+    x[0], x[1, 32:64], x[2, 5] = 0, 1e-42, np.nan
+    y = compile(model(4, bits=4, level=4)).run_by_name({"x": x})["y"]
+    exact = compile(model(4, bits=4)).run_by_name({"x": np.nan_to_num(x)})["y"]
+    assert np.isnan(y[2]).all() and (y[0] == 0).all()
+    for row in (1, 3):
+        np.testing.assert_allclose(y[row], exact[row], rtol=0, atol=0.02 * np.abs(exact[row]).max())
 
 
 def test_zero_points_that_are_floats():
