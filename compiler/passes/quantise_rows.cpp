@@ -17,8 +17,7 @@ bool may_quantise(const Node& node, const Target& target) {
     const int64_t size = node.integer("block_size");
     const Node* packing = node.inputs[1]->producer;
     return node.integer("accuracy_level", 0) == int8_level && packing && packing->op_type == "PackMatMulWeights" &&
-           node.inputs[0]->checked_type().element == ElementType::float32 && size % quad == 0 &&
-           steps_at_once(ElementType::uint8, size, target) == quad;
+           size % quad == 0 && steps_at_once(ElementType::uint8, size, target) == quad;
 }
 
 /// Rows whose blocks are symmetrically quantised to [-127, 127].
@@ -60,16 +59,19 @@ void quantise_rows(Graph& graph, Node& node, const Target& target) {
     if (!may_quantise(node, target)) return;
     const int64_t depth = node.integer("depth"), bits = node.integer("bits"), size = node.integer("block_size");
     NodeReplacement nodes(graph, node);
-    const QuantisedRows rows = quantised(nodes, node.inputs[0], depth / size, size);
+    Value* a = node.inputs[0];
+    if (a->checked_type().element != ElementType::float32) a = nodes.add(cast(a, ElementType::float32));
+    const QuantisedRows rows = quantised(nodes, a, depth / size, size);
     Node packing = *node.inputs[1]->producer;
     packing.attributes["steps"] = quad;
     if (bits == 8) packing.attributes.erase("bits");
-    graph.set_input(&node, 0, rows.integers);
-    graph.set_input(&node, 1, nodes.add("PackMatMulWeights", 1, packing.inputs, packing.attributes, own_domain));
-    node.inputs.resize(7, nullptr);
-    graph.set_input(&node, 5, rows.scales);
-    graph.set_input(&node, 6, rows.sums);
-    node.become("PackedMatMulBytes");
+    std::vector<Value*> inputs = node.inputs;
+    inputs.resize(7, nullptr);
+    inputs[0] = rows.integers;
+    inputs[1] = nodes.add("PackMatMulWeights", 1, packing.inputs, packing.attributes, own_domain);
+    inputs[5] = rows.scales;
+    inputs[6] = rows.sums;
+    nodes.replace(node.outputs[0], nodes.add("PackedMatMulBytes", 1, inputs, node.attributes, own_domain));
 }
 
 }  // namespace onnx2halide
