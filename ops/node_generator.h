@@ -178,6 +178,8 @@ public:
 
     /// Whether output 0 aliases input 0, with another shape. Asked after layouts are set.
     virtual bool is_view() const { return false; }
+    /// Whether output 0 could alias input 0 in a run in which both have the same shape.
+    virtual bool is_view_if_whole() const { return false; }
 
     /// The part of input 0's memory that could be output i, and the part of output 0's that could be input i, so that
     /// no copy is needed (see Part): its offset and row pitch, in elements. nullopt if there is none. Asked after

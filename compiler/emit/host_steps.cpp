@@ -207,10 +207,9 @@ void HostSteps::write_kernel(const Step& step, std::string& text) {
         write_checks(*node, text);
         write_index_checks(*node, text);
     }
-    for (const Value* output : step.outputs) {
-        write_result_checks(output, text);
-        prepare_output(output, text);
-    }
+    for (const Value* output : step.outputs) write_result_checks(output, text);
+    if (program_.views_if_whole.contains(step.outputs[0])) return write_view_if_whole(step, text);
+    for (const Value* output : step.outputs) prepare_output(output, text);
     text += crossing("TO_DEVICE", step.inputs) + crossing("MAKE_ON_DEVICE", step.outputs);
     const std::string guard = guard_text(step.outputs);
     if (!step.choice) {
@@ -221,6 +220,24 @@ void HostSteps::write_kernel(const Step& step, std::string& text) {
     text += fmt::format("        if ({} <= {})\n            {}\n        else\n            {}\n    }}\n",
                         session_text(step.choice->first_cycles), session_text(step.choice->second_cycles),
                         call_text(step, step.calls[0]), call_text(step, step.calls[1]));
+}
+
+/// A kernel that copies its input, or part of it, unless the result is a view of the whole.
+void HostSteps::write_view_if_whole(const Step& step, std::string& text) {
+    const Value *output = step.outputs[0], *input = program_.views_if_whole.at(output);
+    const TensorType &whole = input->checked_type(), &type = output->checked_type();
+    std::vector<std::string> conditions;
+    for (size_t axis = 0; axis < type.rank(); ++axis) {
+        if (prove_equal(whole.shape[axis], type.shape[axis]) != Proof::yes)
+            conditions.push_back(
+                fmt::format("{} == {}", session_text(type.shape[axis]), session_text(whole.shape[axis])));
+    }
+    std::string copy;
+    prepare_output(output, copy);
+    text += fmt::format(
+        "    if ({}) {{\n        VIEW_OF({}, T({})->host, {});\n    }} else {{\n    {}        {}{}\n    }}\n",
+        fmt::join(conditions, " && "), name(output), name(input), extents_text(type), copy, guard_text(step.outputs),
+        call_text(step, step.calls[0]));
 }
 
 /// `STEP(conv, T(image), T(weights), (int32_t)D(height), T(result));`, inside `WORK(D(height) * 288, ...);` if there is
@@ -287,7 +304,10 @@ void HostSteps::prepare_input(const Value* tensor, std::string& text) {
     const Storage& storage = program_.storage(tensor);
     std::string address;
     switch (storage.storage_class) {
-    case StorageClass::heap: address = fmt::format("session->heap[{}].data", storage.index); break;
+    case StorageClass::heap:
+        address = program_.views_if_whole.contains(storage.root) ? fmt::format("T({})->host", name(storage.root))
+                                                                 : fmt::format("session->heap[{}].data", storage.index);
+        break;
     case StorageClass::weight: address = fmt::format("session->weights + {}", storage.offset); break;
     default: address = fmt::format("T({})->host", name(storage.root)); break;
     }

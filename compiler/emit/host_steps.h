@@ -47,6 +47,7 @@ private:
     void write_known_index_checks(const Node& node, const IndexCheck& check, std::string& text);
     std::string guard_text(const std::vector<const Value*>& outputs) const;
     void write_kernel(const Step& step, std::string& text);
+    void write_view_if_whole(const Step& step, std::string& text);
     std::string call_text(const Step& step, const KernelCall& call) const;
     std::optional<Dim> open_work(const Step& step) const;
     void write_host_call(const Step& step, std::string& text);

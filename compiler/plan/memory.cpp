@@ -83,7 +83,7 @@ private:
             switch (step.kind) {
             case Step::Kind::branch: plan_branch(step); break;
             case Step::Kind::repetition: plan_repetition(step); break;
-            default: plan_step(step);
+            default: plan_step(step, &block == &program_.main);
             }
             // Blocks may read their captures until the last iteration, also through views of their own.
             for (const Value* input : step.inputs) {
@@ -92,10 +92,11 @@ private:
         }
     }
 
-    void plan_step(const Step& step) {
+    void plan_step(const Step& step, bool is_in_main) {
         for (const Value* input : step.inputs) {
             if (input) extend(input, step.first);
         }
+        if (is_in_main && is_view_if_whole(step)) return plan_view_if_whole(step);
         for (size_t i = 0; i < step.outputs.size(); ++i) {
             const Value* output = step.outputs[i];
             if (!output) continue;
@@ -109,6 +110,31 @@ private:
                 new_storage(output, StorageClass::arena, 0, step.first, step.first);
             }
         }
+    }
+
+    /// Whether the result of a kernel may turn out to be a view of its input. Outputs of the model are not, as the
+    /// caller may still read them when the input has changed.
+    bool is_view_if_whole(const Step& step) const {
+        if (program_.is_gpu() || step.kind != Step::Kind::kernel || step.nodes.size() != 1) return false;
+        const Node& node = *step.nodes[0];
+        const Value *input = node.inputs[0], *output = node.outputs[0];
+        const auto last = last_uses_.find(output);
+        return make_generator(node)->is_view_if_whole() && !program_.is_known_before_run(output->checked_type()) &&
+               lie_in_same_order(*input, *output) && last != last_uses_.end() && last->second != INT_MAX;
+    }
+
+    static bool lie_in_same_order(const Value& a, const Value& b) {
+        return !a.part && !b.part && a.checked_type().layout == b.checked_type().layout;
+    }
+
+    /// The input stays as it is until the last use of the result.
+    void plan_view_if_whole(const Step& step) {
+        const Value *input = step.nodes[0]->inputs[0], *output = step.nodes[0]->outputs[0];
+        const int last = last_uses_.at(output);
+        program_.views_if_whole[output] = input;
+        new_storage(output, StorageClass::arena, 0, step.first, step.first);
+        last_uses_[viewed(input)] = std::max(last_uses_[viewed(input)], last);
+        extend(input, last);
     }
 
     /// Makes a part share the storage of its whole, whose lifetime starts with its first part.
@@ -200,6 +226,7 @@ private:
             if (program_.is_known_before_run(to) && !program_.is_known_before_run(storage.root->checked_type()))
                 continue;
             if (has_parts_.contains(program_.storage_of.at(input)) || is_read_elsewhere(step, input)) continue;
+            if (program_.views_if_whole.contains(storage.root)) continue;
             // Only the value that the next iteration takes may overwrite a loop-carried value.
             const auto next = next_.find(storage.root);
             if (next != next_.end() && next->second != output) continue;

@@ -105,8 +105,10 @@ struct Program {
     std::map<const Value*, size_t> storage_of;  // index in storages, for each tensor
     std::vector<size_t> arena;                  // storages in the arena, in the order of their first step
     std::vector<size_t> heap;                   // storages whose size is known at run time only
-    std::vector<std::string> symbols;           // open dims, then those that steps set
-    int64_t arena_bytes = 0;                    // if all sizes are known, else 0
+    /// Of those, results that alias another tensor in runs in which both have the same shape, and are copies in others.
+    std::map<const Value*, const Value*> views_if_whole;
+    std::vector<std::string> symbols;  // open dims, then those that steps set
+    int64_t arena_bytes = 0;           // if all sizes are known, else 0
     int64_t weight_bytes = 0;
 
     bool is_gpu() const { return targets.front().is_gpu(); }

@@ -105,6 +105,7 @@ public:
     }
 
     bool is_view() const override { return prove_equal(in(0).shape[2], out(0).shape[2]) == Proof::yes; }
+    bool is_view_if_whole() const override { return true; }
 
     void algorithm(KernelSource& source) const override {
         const Coordinates at = source.vars(4);

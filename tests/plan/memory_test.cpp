@@ -213,6 +213,24 @@ TEST_CASE("a kernel overwrites an operand, unless it transposes rows of open len
     }
 }
 
+TEST_CASE("what may be a view of the whole keeps that alive, and is not overwritten") {
+    const auto graph = parse_graph(R"(
+        x = input float32[2,4,places,8]
+        count = input int64[]
+        a = Softmax(x)
+        k = FirstStates.onnx2halide(a, count)
+        b = Neg(a)
+        c = Softmax(k)
+        d = Neg(k)
+        output b, c, d)");
+    const Program program = planned(*graph);
+    const auto storage = [&](const char* name) { return program.storage_of.at(graph->find(name)); };
+    CHECK(program.views_if_whole.at(graph->find("k")) == graph->find("a"));
+    CHECK(storage("b") != storage("a"));
+    CHECK(storage("d") != storage("k"));
+    CHECK(program.storage(graph->find("a")).last_step >= program.storage(graph->find("k")).last_step);
+}
+
 TEST_CASE("equal kernels are made once, and dead steps not at all") {
     const auto graph = parse_graph(R"(
         x = input float32[16,16]
