@@ -13,20 +13,24 @@ namespace {
 /// The level of MatMulNBits that permits int8.
 constexpr int64_t int8_level = 4;
 
+/// The range of rows' elements.
+constexpr int64_t largest_byte = 127;
+
 bool may_quantise(const Node& node, const Target& target) {
     const int64_t size = node.integer("block_size");
     const Node* packing = node.inputs[1]->producer;
+    constexpr int64_t most_steps = (1 << 24) / (255 * largest_byte);  // whose sum is exact as a float
     return node.integer("accuracy_level", 0) == int8_level && packing && packing->op_type == "PackMatMulWeights" &&
-           size % quad == 0 && steps_at_once(ElementType::uint8, size, target) == quad;
+           size % quad == 0 && size <= most_steps && steps_at_once(ElementType::uint8, size, target) == quad;
 }
 
-/// Rows whose blocks are symmetrically quantised to [-127, 127].
+/// Rows whose blocks are symmetrically quantised to [-largest_byte, largest_byte].
 struct QuantisedRows {
     Value *integers, *scales, *sums;
 };
 
 QuantisedRows quantised(NodeReplacement& nodes, Value* rows, int64_t blocks, int64_t size) {
-    constexpr float largest = 127, least_scale = 0x1p-120f;  // whose reciprocal is a number
+    constexpr float largest = largest_byte, least_scale = 0x1p-120f;  // whose reciprocal is a number
     const auto constant = [&](const std::string& role, float number) {
         return nodes.add(role, ElementType::float32, {}, std::vector{number});
     };
