@@ -117,10 +117,11 @@ private:
     bool is_view_if_whole(const Step& step) const {
         if (program_.is_gpu() || step.kind != Step::Kind::kernel || step.nodes.size() != 1) return false;
         const Node& node = *step.nodes[0];
-        const Value *input = node.inputs[0], *output = node.outputs[0];
+        if (!make_generator(node)->is_view_if_whole()) return false;
+        const Value *input = node.inputs.at(0), *output = node.outputs.at(0);
         const auto last = last_uses_.find(output);
-        return make_generator(node)->is_view_if_whole() && !program_.is_known_before_run(output->checked_type()) &&
-               lie_in_same_order(*input, *output) && last != last_uses_.end() && last->second != INT_MAX;
+        return !program_.is_known_before_run(output->checked_type()) && lie_in_same_order(*input, *output) &&
+               last != last_uses_.end() && last->second != INT_MAX;
     }
 
     static bool lie_in_same_order(const Value& a, const Value& b) {
